@@ -1,0 +1,117 @@
+"""The error tree. The command line prints a :class:`MagicoreError` as one sentence and exits non-zero.
+
+MagicoreError
+├── InputError                 a file, a line, an option or a value that the user gave is wrong
+│   ├── UnknownNameError       no such model, method, router, reward model or prompt set; says what is near
+│   └── CapabilityError        what was asked cannot be done with this model or method
+├── MissingExtraError          an optional package is absent; says how to install it
+├── StoreError                 a run directory cannot be read, written, or belongs to another run
+├── BudgetExceeded             a limit was reached; methods answer with what they have
+└── LanguageModelError         a language model failed; ``retryable`` says whether trying again can help
+    ├── ConnectionFailed       nothing answered at the address
+    ├── AuthenticationFailed   the key was refused or is missing
+    ├── RateLimited            the endpoint asks to slow down; ``retry_after`` in seconds where it said
+    ├── RequestRefused         the endpoint refused the request as it is
+    ├── ContextExceeded        prompt and answer do not fit the model's context
+    └── BadReply               the endpoint answered something unreadable
+
+The leaves' errors are re-exported: :class:`RewardModelError` and :class:`DifficultyError`.
+"""
+
+from __future__ import annotations
+
+from difficulty.errors import DifficultyError
+from reward_models.errors import RewardModelError
+
+__all__ = [
+    "AuthenticationFailed",
+    "BadReply",
+    "BudgetExceeded",
+    "CapabilityError",
+    "ConnectionFailed",
+    "ContextExceeded",
+    "DifficultyError",
+    "InputError",
+    "LanguageModelError",
+    "MagicoreError",
+    "MissingExtraError",
+    "RateLimited",
+    "RequestRefused",
+    "RewardModelError",
+    "StoreError",
+    "UnknownNameError",
+]
+
+
+class MagicoreError(Exception):
+    """Base of everything magicore raises on purpose; its text is one clear sentence for the user."""
+
+
+class InputError(MagicoreError):
+    """Something the user gave is wrong: what, where, and how to mend it."""
+
+
+class UnknownNameError(InputError):
+    """A name that is not registered; the sentence suggests near ones."""
+
+
+class CapabilityError(InputError):
+    """The chosen model or method cannot do what was asked."""
+
+
+class MissingExtraError(MagicoreError):
+    """An optional package is not installed; the sentence holds the install command."""
+
+
+class StoreError(MagicoreError):
+    """A run directory or its store cannot be used."""
+
+
+class BudgetExceeded(MagicoreError):
+    """A limit on tokens, calls, money or time was reached."""
+
+
+class LanguageModelError(MagicoreError):
+    """A language model failed. ``retryable``: trying the same call again may succeed."""
+
+    retryable: bool = False
+
+    def __init__(self, message: str, *, model: str | None = None, retryable: bool | None = None) -> None:
+        super().__init__(f"{model}: {message}" if model else message)
+        self.model = model
+        if retryable is not None:
+            self.retryable = retryable
+
+
+class ConnectionFailed(LanguageModelError):
+    """Nothing answered at the address, or the connection broke."""
+
+    retryable = True
+
+
+class AuthenticationFailed(LanguageModelError):
+    """The endpoint refused the key, or no key was given."""
+
+
+class RateLimited(LanguageModelError):
+    """The endpoint asks to slow down."""
+
+    retryable = True
+
+    def __init__(self, message: str, *, model: str | None = None, retry_after: float | None = None) -> None:
+        super().__init__(message, model=model)
+        self.retry_after = retry_after
+
+
+class RequestRefused(LanguageModelError):
+    """The endpoint refused the request as it is (a parameter, the model's name, a filter)."""
+
+
+class ContextExceeded(LanguageModelError):
+    """Prompt and answer together do not fit the model's context."""
+
+
+class BadReply(LanguageModelError):
+    """The endpoint answered something that cannot be read as a completion."""
+
+    retryable = True

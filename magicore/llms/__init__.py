@@ -1,0 +1,1 @@
+"""Language models: one protocol, one module a provider, wrappers for what all of them need."""
