@@ -64,13 +64,15 @@ class OutcomeScore:
     """An outcome reward model's judgement of one whole solution.
 
     ``value`` lies in [0, 1] or is missing exactly when ``unscored`` is set; ``raw`` is what the model gave before
-    ``activation`` was applied.
+    ``activation`` was applied. ``tokens`` is the number of tokens the model reads to score this solution alone (what it
+    would cost without sharing or a cache); ``None`` for models that read no tokens.
     """
 
     value: float | None
     raw: float | None = None
     activation: Activation = "identity"
     unscored: Unscored | None = None
+    tokens: int | None = None
 
     def __post_init__(self) -> None:
         if (self.value is None) == (self.unscored is None):
@@ -99,13 +101,14 @@ class StepScores:
     """One entry a step, in the order of ``steps``.
 
     ``aggregation`` is the family's own recommended way to one number (see :mod:`reward_models.aggregate`); a caller may
-    choose another.
+    choose another. ``tokens`` as in :class:`OutcomeScore`.
     """
 
     steps: tuple[Step, ...]
     scores: tuple[StepScore, ...]
     activation: Activation = "identity"
     aggregation: str = "product"
+    tokens: int | None = None
 
     def __post_init__(self) -> None:
         if len(self.steps) != len(self.scores):
