@@ -8,7 +8,7 @@ entries; it never invents a number. A model that does I/O may add ``async def as
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, Protocol, runtime_checkable
 
 from reward_models.types import OutcomeScore, ScoringUsage, Solution, StepScores
@@ -54,7 +54,7 @@ class Reply:
     tokens: tuple[str, ...] | None = None
     logprobs: tuple[dict[str, float], ...] | None = None
     stop: str | None = None
-    usage: ScoringUsage = ScoringUsage()
+    usage: ScoringUsage = field(default_factory=ScoringUsage)
 
 
 class Generate(Protocol):

@@ -18,7 +18,8 @@ class RewardModelError(Exception):
     """Anything that went wrong in a reward model; names the model and, where there is one, the solution."""
 
     def __init__(self, message: str, *, model: str | None = None, solution: str | None = None) -> None:
-        where = ", ".join(f"{what} {name!r}" for what, name in (("reward model", model), ("solution", solution)) if name)
+        named = (("reward model", model), ("solution", solution))
+        where = ", ".join(f"{what} {name!r}" for what, name in named if name)
         super().__init__(f"{where}: {message}" if where else message)
         self.model = model
         self.solution = solution

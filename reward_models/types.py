@@ -47,7 +47,15 @@ class Solution:
 
 
 UnscoredCode = Literal[
-    "no-equation", "no-steps", "empty-step", "past-context", "no-logprobs", "thinking-skipped", "unreadable", "tag-in-text", "failed"
+    "no-equation",
+    "no-steps",
+    "empty-step",
+    "past-context",
+    "no-logprobs",
+    "thinking-skipped",
+    "unreadable",
+    "tag-in-text",
+    "failed",
 ]
 
 
@@ -112,7 +120,7 @@ class StepScores:
 
     def __post_init__(self) -> None:
         if len(self.steps) != len(self.scores):
-            raise ValueError(f"{len(self.scores)} step scores for {len(self.steps)} steps: one entry a step is required")
+            raise ValueError(f"{len(self.scores)} step scores for {len(self.steps)} steps: one a step is required")
 
 
 @dataclass(frozen=True, kw_only=True)
