@@ -42,8 +42,11 @@ class Request:
         indices: The sample indices wanted (0..k-1 at first; the missing ones when topping up).
         sampling: The sampling parameters.
         prefill: Text that the reply must begin with; the completion's text then continues it and does not repeat it.
-        logprobs: Whether the log-probability of each generated token is needed.
-        top_logprobs: How many alternatives a position are needed (0: none).
+        logprobs: Whether the log-probability of each generated token is asked for.
+        top_logprobs: How many alternatives a position are asked for (0: none).
+        logprobs_required: Whether a reply without the log-probabilities asked for is of no use. It is by default, and a
+            model that cannot give them raises :class:`~magicore.errors.CapabilityError`; otherwise the reply is taken
+            without them.
         seed: The run's seed; a model derives one for each sample with :func:`sample_seed`.
     """
 
@@ -54,7 +57,13 @@ class Request:
     prefill: str | None = None
     logprobs: bool = False
     top_logprobs: int = 0
+    logprobs_required: bool = True
     seed: int = 0
+
+    @property
+    def wants_logprobs(self) -> bool:
+        """Whether log-probabilities of any kind are asked for."""
+        return self.logprobs or self.top_logprobs > 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,11 +74,29 @@ class Generation:
     notes: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, kw_only=True)
+class Traits:
+    """What can be said of a model before it is asked.
+
+    Attributes:
+        remote: Whether its calls go to a server, so that they may cost money, fail and be retried.
+        max_n: The most samples to ask for in one request; ``None``: as many as are wanted.
+        concurrency: The most requests to have in flight; ``None``: found by trying (see ``limiter``).
+        context: The most tokens that prompt and completion may have together, where known.
+    """
+
+    remote: bool = False
+    max_n: int | None = None
+    concurrency: int | None = None
+    context: int | None = None
+
+
 @runtime_checkable
 class LanguageModel(Protocol):
     """A language model under one name.
 
     ``name`` is the model as the user named it; ``fingerprint`` changes whenever its samples may (revision, weights).
+    Optional attribute, read with :func:`traits`: ``traits``.
     """
 
     @property
@@ -81,6 +108,12 @@ class LanguageModel(Protocol):
     async def generate(self, request: Request) -> Generation: ...
 
     async def aclose(self) -> None: ...
+
+
+def traits(model: LanguageModel) -> Traits:
+    """What the model says of itself; the default where it says nothing."""
+    found: Traits = getattr(model, "traits", Traits())
+    return found
 
 
 def messages(*turns: tuple[str, str]) -> tuple[Message, ...]:

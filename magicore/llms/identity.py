@@ -13,9 +13,9 @@ KEY_VERSION = 1
 def content_key(model: str, fingerprint: str, request: Request, index: int) -> str:
     """The key under which one sample is stored: 64 hex digits.
 
-    It covers the model as named, its fingerprint, the messages, the sampling parameters without n, the fields asked for,
-    the run's seed, and the logical key without the problem (the parent as its round and index): so equal questions share
-    samples, k = 16 reuses the chains of k = 8, and a kept chain that is reviewed again in a later round is really
+    It covers the model as named, its fingerprint, the messages, the sampling parameters without n, the fields asked
+    for, the run's seed, and the logical key without the problem (the parent as its round and index): so equal questions
+    share samples, k = 16 reuses the chains of k = 8, and a kept chain that is reviewed again in a later round is really
     reviewed again.
     """
     key = request.key
