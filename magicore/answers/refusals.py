@@ -1,0 +1,26 @@
+"""Sentences that decline to answer."""
+
+import re
+from typing import Final
+
+_REFUSAL: Final = re.compile(
+    r"""
+    \b(?:can(?:not|'t|\ not)|could(?:\ not|n't)|unable\ to|(?:not|im)\s?possible\ (?:for\ \w+\ )?to|not\ able\ to|difficult\ to|hard\ to|no\ way\ to)
+      \s+(?:be\s+)?(?:\w+ly\s+)?(?:and\s+\w+ly\s+)?
+      (?:determin|provid|answer|calculat|find|give|solv|say|ascertain|conclu|establish|know|confirm|comput|tell|state|make|specif|verif|deduc|identif|decide|assess|estimate|offer)\w*
+    | \b(?:not\ enough|insufficient|inadequate|lack\ of|without\ (?:more|further|additional|any|specific|the|this|knowing|that)\w*|need\ more|missing)\s+(?:\w+\s+){0,2}?information\b
+    | \bno\ (?:\w+\s+){0,2}?(?:solution|answer)s?\b(?!\s+choice)
+    | \bnot\ (?:solvable|answerable|determinable|(?:a\ )?valid\ (?:question|problem))\b | \bunsolvable\b
+    | \b(?:unknown|undetermined|indeterminate|inconclusive|unanswerable|undefined|ambiguous)\b
+    | \b(?:do|does|did)(?:\ not|n't)\ (?:provide|give|have|contain|specify)\ (?:\w+\s+){0,3}?(?:information|data|details)
+    | \b(?:depends|dependent)\ on\b
+    | \bI(?:\ am|'m)\ (?:not\ sure|sorry,\ but|unsure|uncertain) | \bI\ (?:don't|do\ not)\ know\b
+    | \b(?:error|mistake|inconsisten\w+|contradict\w+)\ in\ the\ (?:\w+\s+){0,2}?(?:problem|question|information|statement)
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+
+
+def declines(sentence: str) -> bool:
+    """Whether a sentence says that an answer cannot be given."""
+    return _REFUSAL.search(sentence) is not None
