@@ -1,0 +1,70 @@
+"""What a method is.
+
+A method holds configuration only. It is an asynchronous function of one problem, given as a bound
+:class:`~magicore.runtime.runtime.Runtime`, to a :class:`~magicore.types.Result`. A calibrated method has two stages,
+because its verdicts need statistics over the initial chains of the whole batch: ``prepare`` draws and scores them,
+``finish`` goes on once the statistics are fixed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, Protocol, runtime_checkable
+
+from difficulty import RewardStats
+from magicore.roles.solver import solve
+from magicore.runtime.runtime import Runtime
+from magicore.types import Result, ScoredChain
+
+Need = Literal["orm", "prm"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prepared:
+    """The initial chains of one problem, scored."""
+
+    chains: tuple[ScoredChain, ...]
+
+
+@runtime_checkable
+class Method(Protocol):
+    """One method with its configuration; see the module's docstring."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def needs(self) -> frozenset[Need]:
+        """The reward models it cannot do without."""
+
+    async def solve(self, rt: Runtime) -> Result:
+        """Answer the problem.
+
+        Raises:
+            LanguageModelError: not one chain could be had.
+        """
+
+
+@runtime_checkable
+class CalibratedMethod(Protocol):
+    """A method in two stages."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def needs(self) -> frozenset[Need]: ...
+
+    async def prepare(self, rt: Runtime) -> Prepared:
+        """Draw and score the initial chains."""
+
+    async def finish(self, prepared: Prepared, stats: RewardStats | None, rt: Runtime) -> Result:
+        """Answer the problem, given the batch's statistics (``None``: not one initial chain has both scores)."""
+
+
+AnyMethod = Method | CalibratedMethod
+
+
+async def draw_and_score(rt: Runtime, k: int) -> tuple[ScoredChain, ...]:
+    """``k`` chains of the solver, scored with the run's reward models."""
+    return await rt.score(await solve(rt, k))

@@ -1,0 +1,1 @@
+"""The runtime: what a method is given (models by role, scorers, store, accounting), and how a run is scheduled."""

@@ -1,0 +1,124 @@
+"""From a configuration to an engine: open the models it names."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, Literal, cast
+
+from magicore.config import RunConfig
+from magicore.errors import CapabilityError
+from magicore.llms.base import LanguageModel
+from magicore.llms.generate import generate_with
+from magicore.llms.registry import open_model
+from magicore.llms.sampler import Sampler
+from magicore.prompts import load_prompts
+from magicore.runtime.ledger import current_ledger
+from magicore.runtime.runtime import Engine
+from magicore.runtime.scoring import ScoringService
+from magicore.runtime.stored import StoredModel
+from magicore.store.run_store import RunStore
+from reward_models.base import OutcomeRewardModel, ProcessRewardModel
+from reward_models.names import parse_model_name
+from reward_models.registry import load_outcome_model, load_process_model, outcome_models, process_models
+from reward_models.types import OutcomeScore, StepScores
+
+ModelLike = str | LanguageModel
+OrmLike = str | OutcomeRewardModel | None
+PrmLike = str | ProcessRewardModel | None
+
+
+@asynccontextmanager
+async def open_engine(
+    config: RunConfig,
+    store: RunStore,
+    *,
+    model: LanguageModel | None = None,
+    orm: OutcomeRewardModel | None = None,
+    prm: ProcessRewardModel | None = None,
+) -> AsyncIterator[Engine]:
+    """Open everything that ``config`` names; objects given by keyword take the place of what it names.
+
+    Raises:
+        UnknownNameError, UnknownRewardModelError: no such model, with suggestions.
+        MissingExtraError: a package is missing, with the install command.
+        InputError: the prompt set is wrong.
+    """
+    opener = _Opener(config, store)
+    prompts = load_prompts(config.prompts)
+    try:
+        models = {"default": opener.language_model(config.model, given=model)}
+        for role, name in config.role_models.items():
+            models[role] = opener.language_model(name)
+        orm_service: ScoringService[OutcomeScore] | None = None
+        prm_service: ScoringService[StepScores] | None = None
+        if orm is not None or config.orm is not None:
+            orm_service = ScoringService(orm or opener.reward_model("orm", cast(str, config.orm), models), store)
+        if prm is not None or config.prm is not None:
+            prm_service = ScoringService(prm or opener.reward_model("prm", cast(str, config.prm), models), store)
+        engine = Engine(
+            models=models,
+            prompts=prompts,
+            orm=orm_service,
+            prm=prm_service,
+            sampling=config.sampling,
+            aggregation=config.aggregation,
+            seed=config.seed,
+        )
+        yield engine
+    finally:
+        await opener.aclose()
+
+
+class _Opener:
+    """Opens each named model once, and closes them all."""
+
+    def __init__(self, config: RunConfig, store: RunStore) -> None:
+        self._config = config
+        self._store = store
+        self._models: dict[str, StoredModel] = {}
+
+    def language_model(self, name: str, *, given: LanguageModel | None = None) -> StoredModel:
+        if given is not None:
+            name = given.name
+        if name not in self._models:
+            config = self._config
+            model = given or open_model(
+                name,
+                models=config.models,
+                device=config.device,
+                dtype=config.dtype,
+                deterministic=config.deterministic,
+            )
+            self._models[name] = StoredModel(model, Sampler(model), self._store)
+        return self._models[name]
+
+    def reward_model(self, kind: Literal["orm", "prm"], name: str, models: Mapping[str, StoredModel]) -> Any:
+        table = dict(self._config.reward_models.get(name, {}))
+        name = str(table.pop("name", name))
+        registry = outcome_models if kind == "orm" else process_models
+        known = registry.options(name)
+        options: dict[str, Any] = table
+        for option, value in (("device", self._config.device), ("dtype", self._config.dtype)):
+            if known is not None and option in known:
+                options.setdefault(option, value)
+        if known is not None and "generate" in known:
+            options["generate"] = self._generate(parse_model_name(name).name, models)
+        load = load_outcome_model if kind == "orm" else load_process_model
+        return load(name, **options)
+
+    def _generate(self, name: str, models: Mapping[str, StoredModel]) -> Any:
+        model = self.language_model(name) if name else models.get("judge", models["default"])
+        return generate_with(model, seed=self._config.seed, ledger=current_ledger)
+
+    async def aclose(self) -> None:
+        for model in self._models.values():
+            await model.aclose()
+
+
+def require_reward_models(engine: Engine, needs: frozenset[str], method: str) -> None:
+    """Refuse, before anything is spent, a method whose reward models are not there."""
+    missing = [kind for kind in ("orm", "prm") if kind in needs and getattr(engine, kind) is None]
+    if missing:
+        flags = " and ".join(f"--{kind} NAME" for kind in missing)
+        raise CapabilityError(f"method {method} needs reward models: give {flags} (`magicore list` shows them)")

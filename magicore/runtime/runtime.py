@@ -1,0 +1,210 @@
+"""What a method is given for one problem: models by role, scorers, seeds and accounting."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from magicore.chains import read_chain, scored_chain
+from magicore.errors import AuthenticationFailed, ConnectionFailed, LanguageModelError, RequestRefused
+from magicore.llms.base import Message, Request, Sampling
+from magicore.prompts import PromptSet
+from magicore.runtime.ledger import Ledger, current_ledger
+from magicore.runtime.scoring import ScoreT, ScoringService
+from magicore.runtime.stored import StoredModel, first_failure
+from magicore.types import CallKey, Chain, Completion, Problem, ScoredChain, Usage
+from reward_models.types import OutcomeScore, Solution, StepScores
+
+T = TypeVar("T")
+
+CHAIN_ROLES = frozenset({"solver", "refiner", "author", "joint"})
+"""Roles whose completions are solutions and may be scored."""
+
+
+class RunAborted(Exception):
+    """The run as a whole cannot go on; the cause is a :class:`~magicore.errors.MagicoreError` for the user."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Engine:
+    """What all problems of a run share.
+
+    ``models`` maps a role to its model; ``models["default"]`` serves every other role.
+    """
+
+    models: Mapping[str, StoredModel]
+    prompts: PromptSet
+    orm: ScoringService[OutcomeScore] | None = None
+    prm: ScoringService[StepScores] | None = None
+    sampling: Sampling = field(default_factory=Sampling)
+    aggregation: str = "product"
+    seed: int = 0
+
+    def model(self, role: str) -> StoredModel:
+        """The model that plays ``role``."""
+        return self.models.get(role, self.models["default"])
+
+    def bind(self, problem: Problem) -> Runtime:
+        """A runtime for one problem, with an empty ledger."""
+        return Runtime(engine=self, problem=problem, ledger=Ledger(problem.id))
+
+    @property
+    def log_probabilities(self) -> tuple[bool, int]:
+        """Whether chains need token log-probabilities, and how many alternatives, for the reward models to work."""
+        needs = {need for service in (self.orm, self.prm) if service is not None for need in service.requires}
+        return bool(needs & {"token_logprobs", "top_logprobs"}), TOP_LOGPROBS if "top_logprobs" in needs else 0
+
+    async def aclose(self) -> None:
+        """Close models and scorers."""
+        for service in (self.orm, self.prm):
+            if service is not None:
+                service.close()
+        for model in {id(model): model for model in self.models.values()}.values():
+            await model.aclose()
+
+
+TOP_LOGPROBS = 20
+"""Alternatives a position that confidence scores ask for: what DeepConf uses, and the most that common endpoints give."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Runtime:
+    """An :class:`Engine` bound to one problem. Methods call it; they never see stores, clients or limits."""
+
+    engine: Engine
+    problem: Problem
+    ledger: Ledger
+
+    async def complete(
+        self,
+        role: str,
+        messages: Sequence[Message],
+        *,
+        indices: Sequence[int] = (0,),
+        instance: int = 0,
+        round: int = 0,
+        parent: str | None = None,
+        sampling: Sampling | None = None,
+    ) -> list[Completion]:
+        """Sample ``messages`` once for each index; what could not be had is left out and warned about.
+
+        Raises:
+            LanguageModelError: not one sample could be had.
+            RunAborted: the model never answered anything and refuses the connection, the key or the request.
+        """
+        model = self.engine.model(role)
+        logprobs, top = self.engine.log_probabilities if role in CHAIN_ROLES else (False, 0)
+        request = Request(
+            messages=tuple(messages),
+            key=CallKey(problem=self.problem.id, role=role, instance=instance, round=round, parent=parent),
+            indices=tuple(indices),
+            sampling=sampling or self.engine.sampling,
+            logprobs=logprobs,
+            top_logprobs=top,
+            seed=self.engine.seed,
+        )
+        started = time.perf_counter()
+        try:
+            outcome = await model.sample(request)
+        except LanguageModelError as error:
+            raise_if_hopeless(error, model)
+            raise
+        finally:
+            self.ledger.took(role, time.perf_counter() - started)
+        for completion in outcome.completions:
+            self.ledger.book(role, model.name, completion.usage)
+        for note in outcome.notes:
+            self.ledger.warn(note)
+        if (error := first_failure(outcome)) is not None:
+            if not outcome.completions:
+                raise_if_hopeless(error, model)
+                raise error
+            self.ledger.warn(f"{len(outcome.failures)} of {len(indices)} {role} samples failed: {error}")
+        return list(outcome.completions)
+
+    async def chains(
+        self,
+        role: str,
+        messages: Sequence[Message],
+        *,
+        indices: Sequence[int] = (0,),
+        instance: int = 0,
+        round: int = 0,
+        parent: str | None = None,
+        sampling: Sampling | None = None,
+    ) -> list[Chain]:
+        """As :meth:`complete`, each completion read as a chain."""
+        completions = await self.complete(
+            role, messages, indices=indices, instance=instance, round=round, parent=parent, sampling=sampling
+        )
+        key = CallKey(problem=self.problem.id, role=role, instance=instance, round=round, parent=parent)
+        return [self.read(key, completion) for completion in completions]
+
+    def read(self, key: CallKey, completion: Completion) -> Chain:
+        """Read a completion as a chain, with the answer format that the prompts ask for."""
+        return read_chain(self.problem, key, completion, asked=self.engine.prompts.asked.get(self.problem.kind))
+
+    async def score(self, chains: Sequence[Chain]) -> tuple[ScoredChain, ...]:
+        """Score chains with the outcome and the process reward model, whichever there are, side by side."""
+        solutions = [chain.solution(self.problem.question) for chain in chains]
+        token = current_ledger.set(self.ledger)
+        started = time.perf_counter()
+        try:
+            orm, prm = await asyncio.gather(
+                self._scores(self.engine.orm, solutions, "orm"), self._scores(self.engine.prm, solutions, "prm")
+            )
+        finally:
+            current_ledger.reset(token)
+            self.ledger.took("scoring", time.perf_counter() - started)
+        return tuple(
+            scored_chain(chain, o, p, aggregation=self.engine.aggregation)
+            for chain, o, p in zip(chains, orm, prm, strict=True)
+        )
+
+    async def _scores(
+        self, service: ScoringService[ScoreT] | None, solutions: list[Solution], role: str
+    ) -> Sequence[ScoreT | None]:
+        if service is None:
+            return [None] * len(solutions)
+        scores = await service.score(solutions)
+        tokens = [score.tokens for score in scores if score.tokens is not None]
+        if tokens:
+            self.ledger.book(role, service.name, Usage(prompt=sum(tokens), calls=len(tokens)))
+        return scores
+
+    def messages(self, role: str, **values: str) -> tuple[Message, ...]:
+        """The prompt of ``role`` for this problem, from the run's prompt set."""
+        return self.engine.prompts.messages(role, self.problem.kind, question=self.problem.question, **values)
+
+    def warn(self, text: str) -> None:
+        """Note something the user should know; it appears in the result."""
+        self.ledger.warn(text)
+
+
+def raise_if_hopeless(error: LanguageModelError, model: StoredModel) -> None:
+    """Abort the run if ``model`` has never answered and this kind of failure will not pass."""
+    if not model.answered and isinstance(error, AuthenticationFailed | ConnectionFailed | RequestRefused):
+        raise RunAborted from error
+
+
+async def collect(calls: Sequence[Awaitable[T]]) -> list[T | LanguageModelError]:
+    """Await all at once, keep the order, and return failures of language models as values.
+
+    Any other exception, and cancellation, stops the siblings and is raised.
+    """
+
+    async def guarded(call: Awaitable[T]) -> T | LanguageModelError:
+        try:
+            return await call
+        except LanguageModelError as error:
+            return error
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(guarded(call)) for call in calls]
+    except BaseExceptionGroup as errors:
+        raise errors.exceptions[0] from None
+    return [task.result() for task in tasks]

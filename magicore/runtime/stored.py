@@ -1,0 +1,68 @@
+"""A language model behind the store: what was sampled before is read back, what is missing is asked for and kept."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import replace
+from weakref import WeakValueDictionary
+
+from magicore.errors import LanguageModelError
+from magicore.llms.base import LanguageModel, Request
+from magicore.llms.identity import content_key
+from magicore.llms.sampler import Sampler, SampleOutcome
+from magicore.store.run_store import RunStore
+
+
+class StoredModel:
+    """Samples through ``sampler`` unless the store already has the sample. Completions are stored before they are used.
+
+    ``answered`` says whether this model has given anything yet, in this process or before.
+    """
+
+    def __init__(self, model: LanguageModel, sampler: Sampler, store: RunStore) -> None:
+        self.model = model
+        self.answered = False
+        self.seconds = 0.0
+        self._sampler = sampler
+        self._store = store
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    @property
+    def name(self) -> str:
+        return self.model.name
+
+    async def sample(self, request: Request) -> SampleOutcome:
+        """All the samples asked for, or typed failures; see :meth:`magicore.llms.sampler.Sampler.sample`."""
+        keys = {index: self._key(request, index) for index in request.indices}
+        lock = self._locks.setdefault(self._key(request, -1), asyncio.Lock())
+        async with lock:  # equal conversations asked at the same time are paid for once
+            stored = self._store.get_completions(list(keys.values()))
+            known = {c.index: c for c in stored if c is not None}
+            missing = tuple(index for index in request.indices if index not in known)
+            if known:
+                self.answered = True
+            if not missing:
+                return SampleOutcome(completions=tuple(known[index] for index in request.indices))
+            started = time.perf_counter()
+            outcome = await self._sampler.sample(replace(request, indices=missing))
+            self.seconds += time.perf_counter() - started
+            call = request.key
+            rows = [(keys[c.index], self.name, call.problem, call.role, c) for c in outcome.completions]
+            self._store.put_completions(rows)
+        if rows:
+            self.answered = True
+        known |= {c.index: c for c in outcome.completions}
+        return replace(outcome, completions=tuple(known[index] for index in request.indices if index in known))
+
+    def _key(self, request: Request, index: int) -> str:
+        return content_key(self.name, self.model.fingerprint, request, index)
+
+    async def aclose(self) -> None:
+        """Close the model."""
+        await self.model.aclose()
+
+
+def first_failure(outcome: SampleOutcome) -> LanguageModelError | None:
+    """The error of the first sample that could not be had, if any."""
+    return outcome.failures[0].error if outcome.failures else None

@@ -1,0 +1,1 @@
+"""What a run keeps: the store (everything paid for) and the files that commands exchange."""
