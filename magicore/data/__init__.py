@@ -1,0 +1,1 @@
+"""Small files that come with the package."""
