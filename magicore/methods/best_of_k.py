@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from magicore.methods.base import Need, draw_and_score
 from magicore.methods.conclude import conclude
@@ -19,7 +19,7 @@ class BestOfK:
     name: ClassVar[str] = "best-of-k"
 
     k: int = 40
-    weights: str = "o"
+    weights: Literal["o", "s", "S"] = "o"
 
     @property
     def needs(self) -> frozenset[Need]:

@@ -13,7 +13,7 @@ from magicore.voting import Vote, vote
 
 
 def vote_on(
-    problem: Problem, chains: Sequence[ScoredChain], aggregation: str, *, weights: str = "S"
+    problem: Problem, chains: Sequence[ScoredChain], aggregation: str, *, weights: str | None = None
 ) -> tuple[Vote, list[int | None]]:
     """Class the chains' answers and vote by one aggregation of :mod:`magicore.voting`; returns the classes too."""
     classes = answer_classes(problem, [scored.chain for scored in chains])
@@ -40,7 +40,7 @@ def conclude(
     chains: Sequence[ScoredChain],
     *,
     aggregation: str,
-    weights: str = "S",
+    weights: str | None = None,
     verdict: Verdict | None = None,
     rounds: tuple[Round, ...] | None = None,
     stop: ResultStop = "done",
@@ -48,9 +48,9 @@ def conclude(
     """Vote over ``chains`` and put the result together. Without a single answer, the result has none and says why."""
     problem = rt.problem
     found, classes = vote_on(problem, chains, aggregation, weights=weights)
-    for warning in found.warnings:
-        rt.warn(warning)
-    chosen = None if found.chosen is None else chains[found.chosen].chain
+    if found.warning is not None:
+        rt.warn(found.warning)
+    chosen = None if found.chain is None else chains[found.chain].chain
     answer = None if chosen is None else chosen.answer
     return Result(
         id=problem.id,
@@ -82,13 +82,11 @@ def is_correct(problem: Problem, answer: str | None) -> bool | None:
 
 
 def class_votes(chains: Sequence[ScoredChain], classes: Sequence[int | None], found: Vote) -> tuple[ClassVotes, ...]:
-    """Votes per class, the winner first, then by weight, count and order; each named by its first chain's answer."""
+    """Votes per class, the winner first, then by weight; each class is named by its first chain's answer."""
     first = {c: chains[i].chain.answer or "" for i, c in reversed(list(enumerate(classes))) if c is not None}
-    order = sorted(
-        found.counts,
-        key=lambda c: (c != found.winner, -(found.weights.get(c) or 0.0), -found.counts[c], c),
+    return tuple(
+        ClassVotes(answer=first[row.answer_class], count=row.count, weight=row.weight) for row in found.classes
     )
-    return tuple(ClassVotes(answer=first[c], count=found.counts[c], weight=found.weights.get(c)) for c in order)
 
 
 def first_round(chains: Sequence[ScoredChain]) -> tuple[Round, ...]:

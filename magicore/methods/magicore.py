@@ -33,7 +33,7 @@ class Magicore:
     """The method's configuration; defaults are the paper's.
 
     Attributes:
-        k: Chains drawn, and kept in each round.
+        k: Chains drawn, and the most that are kept in each round.
         iterations: Rounds at the most.
         router: Who decides easy or hard; see :func:`difficulty.router`.
         review: ``separate`` reviewer and refiner, ``joint`` (one call does both) or ``none`` (the refiner sees the
@@ -71,7 +71,7 @@ class Magicore:
                 break
             reviews, refined = await self._refine(newest if self.select == "all" else kept, rt, round=number)
             newest = await rt.score(refined)
-            kept = self.selected(kept, newest)
+            kept = self.selected(kept, newest, k=len(prepared.chains))
             verdict = await self._route(kept, stats, rt, round=number)
             rounds.append(Round(number=number, chains=newest, kept=_ids(kept), reviews=reviews, verdict=verdict))
         return conclude(
@@ -84,10 +84,13 @@ class Magicore:
             stop="done" if verdict.easy or self.iterations == 0 else "iterations",
         )
 
-    def selected(self, kept: Sequence[ScoredChain], new: Sequence[ScoredChain]) -> tuple[ScoredChain, ...]:
-        """The chains carried on: of old and new the k best by ``select_by``, in their order of appearance.
+    def selected(
+        self, kept: Sequence[ScoredChain], new: Sequence[ScoredChain], *, k: int
+    ) -> tuple[ScoredChain, ...]:
+        """The chains carried on: of old and new the ``k`` best by ``select_by``, in their order of appearance.
 
-        A missing score comes last; ties go by chain order, old before new. Fewer than k chains: all there are.
+        ``k`` is the number of initial chains (fewer than asked for where samples failed). A missing score comes last;
+        ties go by chain order, old before new.
         """
         pool = (*kept, *new)
         if self.select == "all":
@@ -97,7 +100,7 @@ class Magicore:
             value = pool[position].o if self.select_by == "o" else pool[position].combined
             return value is None, -(value or 0.0), position
 
-        best = sorted(range(len(pool)), key=rank)[: self.k]
+        best = sorted(range(len(pool)), key=rank)[:k]
         return tuple(pool[position] for position in sorted(best))
 
     async def _route(
@@ -114,7 +117,7 @@ class Magicore:
         if "coarse_correct" in self.router.needs:
             if rt.problem.answer is None:
                 raise InputError(f"the oracle router needs a gold answer, and problem {rt.problem.id!r} has none")
-            chosen = None if vote.chosen is None else chains[vote.chosen].chain.answer
+            chosen = None if vote.chain is None else chains[vote.chain].chain.answer
             evidence = replace(evidence, coarse_correct=is_correct(rt.problem, chosen))
         if self.router.needs & {"self_verified", "stated_confidence"}:
             evidence = await self._ask_model(evidence, chains, rt, round=round)
@@ -124,9 +127,9 @@ class Magicore:
         self, evidence: Evidence, chains: Sequence[ScoredChain], rt: Runtime, *, round: int
     ) -> Evidence:
         majority, _ = vote_on(rt.problem, chains, "self-consistency")
-        if majority.chosen is None:
+        if majority.chain is None:
             return evidence
-        chain = chains[majority.chosen].chain
+        chain = chains[majority.chain].chain
         if "self_verified" in self.router.needs:
             verified = await verify(rt, chain, round=round)
             if verified is None:

@@ -77,7 +77,7 @@ def make_method(name: str, **options: Any) -> AnyMethod:
 
 def _coerce(method: str, option: str, value: Any, wanted: Any) -> Any:
     if wanted is Router:
-        return router(value) if isinstance(value, str) else value
+        return parse_router(value) if isinstance(value, str) else value
     if get_origin(wanted) is Literal:
         if value not in get_args(wanted):
             raise InputError(f"method {method}: {option} is one of {', '.join(get_args(wanted))}, not {value!r}")
@@ -100,3 +100,23 @@ def _parse(method: str, option: str, value: Any, wanted: Any) -> Any:
     except (KeyError, ValueError):
         pass
     raise InputError(f"method {method}: {option} takes {getattr(wanted, '__name__', wanted)}, not {value!r}")
+
+
+def parse_router(text: str) -> Router:
+    """A router by name, with options after a colon: ``random:rate=0.3``, ``magicore:z_threshold=0.5,...``.
+
+    Raises:
+        InputError: an option is not of the form name=number.
+        UnknownRouterError, RouterOptionError: no such router or option.
+    """
+    name, _, rest = text.partition(":")
+    options: dict[str, float] = {}
+    for part in filter(None, rest.split(",")):
+        key, equals, value = part.partition("=")
+        try:
+            options[key.strip()] = float(value)
+        except ValueError:
+            equals = ""
+        if not equals:
+            raise InputError(f"router option {part!r} is not of the form name=number, as in random:rate=0.3")
+    return router(name, **options)

@@ -22,4 +22,4 @@ class SelfConsistencyPRM:
 
     async def solve(self, rt: Runtime) -> Result:
         """Draw and score k chains and return the answer of the class with the largest sum of s."""
-        return conclude(rt, self.name, await draw_and_score(rt, self.k), aggregation=self.name, weights="s")
+        return conclude(rt, self.name, await draw_and_score(rt, self.k), aggregation=self.name)

@@ -9,6 +9,7 @@ from magicore.methods.base import Need, draw_and_score
 from magicore.methods.conclude import conclude
 from magicore.runtime.runtime import Runtime
 from magicore.types import Result
+from magicore.voting import Weights
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,13 +18,13 @@ class WeightedSelfConsistency:
 
     Attributes:
         k: Chains.
-        weights: What a chain weighs: ``S``, ``o``, ``s``, ``mean-S`` (mean instead of sum) or ``logprob``.
+        weights: What a chain weighs: ``S``, ``o``, ``s``, ``mean`` (of S, instead of its sum) or ``logprob``.
     """
 
     name: ClassVar[str] = "weighted-self-consistency"
 
     k: int = 40
-    weights: str = "S"
+    weights: Weights = "S"
 
     @property
     def needs(self) -> frozenset[Need]:
@@ -35,7 +36,7 @@ class WeightedSelfConsistency:
         return conclude(rt, self.name, chains, aggregation=self.name, weights=self.weights)
 
 
-def needs_of(weights: str) -> frozenset[Need]:
+def needs_of(weights: Weights) -> frozenset[Need]:
     """The reward models that a kind of weight needs."""
-    table: dict[str, frozenset[Need]] = {"o": frozenset({"orm"}), "s": frozenset({"prm"}), "logprob": frozenset()}
+    table: dict[Weights, frozenset[Need]] = {"o": frozenset({"orm"}), "s": frozenset({"prm"}), "logprob": frozenset()}
     return table.get(weights, frozenset({"orm", "prm"}))

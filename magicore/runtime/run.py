@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from difficulty import CalibrationSample, RewardStats, load_stats
+from difficulty import CalibrationSample, RewardStats, load_calibration
 from magicore.errors import LanguageModelError, MagicoreError, RewardModelError
 from magicore.methods.base import AnyMethod, CalibratedMethod, Prepared
 from magicore.runtime.open import require_reward_models
@@ -18,8 +18,19 @@ from magicore.types import Failure, Problem, Result, ScoredChain
 ItemT = TypeVar("ItemT")
 ValueT = TypeVar("ValueT")
 
-OnResult = Callable[[Result], None]
-OnPrepared = Callable[[Problem], None]
+
+class RunObserver:
+    """Watches a run; this one does nothing. Progress bars and logs override what they need."""
+
+    def started(self, problems: Sequence[Problem]) -> None:
+        """The batch is known and the models are open."""
+
+    def prepared(self, problem: Problem) -> None:
+        """The initial chains of a problem are drawn and scored (calibrated methods only)."""
+
+    def answered(self, result: Result) -> None:
+        """A problem has its result, or its failure."""
+
 
 PREPARED_KEPT = 4096
 """Prepared problems kept in memory between the two stages; the rest are read again from the store."""
@@ -60,8 +71,7 @@ async def run_method(
     *,
     calibration: str = "batch",
     concurrency: int = 64,
-    on_result: OnResult | None = None,
-    on_prepared: OnPrepared | None = None,
+    observer: RunObserver | None = None,
 ) -> RunOutcome:
     """Answer every problem. A problem that fails ends with a failed result; the others go on.
 
@@ -70,7 +80,9 @@ async def run_method(
     """
     require_reward_models(engine, method.needs, method.name)
     started = time.perf_counter()
-    runner = _Runner(method, engine, concurrency, on_result, on_prepared)
+    watching = observer or RunObserver()
+    watching.started(problems)
+    runner = _Runner(method, engine, concurrency, watching)
     try:
         results, stats = await runner.run(problems, calibration)
     except RunAborted as error:
@@ -86,19 +98,11 @@ async def run_method(
 
 
 class _Runner:
-    def __init__(
-        self,
-        method: AnyMethod,
-        engine: Engine,
-        concurrency: int,
-        on_result: OnResult | None,
-        on_prepared: OnPrepared | None,
-    ) -> None:
+    def __init__(self, method: AnyMethod, engine: Engine, concurrency: int, observer: RunObserver) -> None:
         self._method = method
         self._engine = engine
         self._concurrency = concurrency
-        self._on_result = on_result
-        self._on_prepared = on_prepared
+        self._observer = observer
         self._in_memory = 0
         self.timings: dict[str, Timing] = {}
 
@@ -122,8 +126,7 @@ class _Runner:
         except (LanguageModelError, RewardModelError) as error:
             return _Stage(combined=(), runtime=rt, failure=_failure(error))
         finally:
-            if self._on_prepared is not None:
-                self._on_prepared(problem)
+            self._observer.prepared(problem)
         combined = tuple(scored.combined for scored in prepared.chains)
         if self._in_memory >= PREPARED_KEPT:
             return _Stage(combined=combined)
@@ -156,8 +159,7 @@ class _Runner:
 
     def _done(self, rt: Runtime, result: Result) -> Result:
         self.timings[rt.problem.id] = Timing(id=rt.problem.id, seconds=dict(rt.ledger.seconds))
-        if self._on_result is not None:
-            self._on_result(result)
+        self._observer.answered(result)
         return result
 
 
@@ -188,7 +190,7 @@ def calibrate(combined: Sequence[Sequence[float | None]], calibration: str, engi
     code's). ``fixed:FILE``: a saved calibration.
     """
     if calibration.startswith("fixed:"):
-        return load_stats(calibration.removeprefix("fixed:"))
+        return load_calibration(calibration.removeprefix("fixed:"))
     values = [row[:1] if calibration == "first" else row for row in combined]
     sample = CalibrationSample.of(value for row in values for value in row)
     if not sample.values:

@@ -147,9 +147,15 @@ class Runtime:
         """Read a completion as a chain, with the answer format that the prompts ask for."""
         return read_chain(self.problem, key, completion, asked=self.engine.prompts.asked.get(self.problem.kind))
 
-    async def score(self, chains: Sequence[Chain]) -> tuple[ScoredChain, ...]:
-        """Score chains with the outcome and the process reward model, whichever there are, side by side."""
-        solutions = [chain.solution(self.problem.question) for chain in chains]
+    async def score(
+        self, chains: Sequence[Chain], *, questions: Sequence[str] | None = None
+    ) -> tuple[ScoredChain, ...]:
+        """Score chains with the outcome and the process reward model, whichever there are, side by side.
+
+        ``questions`` gives each chain's question where they are not all the problem's.
+        """
+        asked = questions if questions is not None else [self.problem.question] * len(chains)
+        solutions = [chain.solution(question) for chain, question in zip(chains, asked, strict=True)]
         token = current_ledger.set(self.ledger)
         started = time.perf_counter()
         try:

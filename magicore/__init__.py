@@ -1,0 +1,67 @@
+"""magicore: reward-guided refinement of language-model reasoning.
+
+Draw chains, score answers and steps with reward models, decide which questions are easy and which are hard, answer the
+easy ones by weighted self-consistency and refine the hard ones::
+
+    import magicore
+
+    run = magicore.run("questions.jsonl", model="embedded", orm="likelihood", prm="arithmetic", k=8, iterations=1)
+    for result in run.results:
+        print(result.id, result.answer, "easy" if result.verdict.easy else "hard")
+
+Reward models live in :mod:`reward_models`, the easy/hard decision in :mod:`difficulty`; both can be used alone.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from magicore.api import Run, arefine, arun, ascore, refine, run, score
+    from magicore.config import RunConfig
+    from magicore.errors import MagicoreError
+    from magicore.llms.registry import open_model
+    from magicore.methods import make_method
+    from magicore.types import Chain, Problem, Result, ScoredChain
+
+_HOME = {
+    **dict.fromkeys(("Run", "arefine", "arun", "ascore", "refine", "run", "score"), "magicore.api"),
+    **dict.fromkeys(("Chain", "Problem", "Result", "ScoredChain"), "magicore.types"),
+    "MagicoreError": "magicore.errors",
+    "RunConfig": "magicore.config",
+    "make_method": "magicore.methods",
+    "open_model": "magicore.llms.registry",
+}
+
+__all__ = [
+    "Chain",
+    "MagicoreError",
+    "Problem",
+    "Result",
+    "Run",
+    "RunConfig",
+    "ScoredChain",
+    "__version__",
+    "arefine",
+    "arun",
+    "ascore",
+    "make_method",
+    "open_model",
+    "refine",
+    "run",
+    "score",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name when it is first used, so that ``import magicore`` stays quick."""
+    if name in _HOME:
+        return getattr(importlib.import_module(_HOME[name]), name)
+    raise AttributeError(f"module 'magicore' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,1 @@
+"""The studies: what ``magicore ablate NAME`` and the files in ``scripts/`` call."""

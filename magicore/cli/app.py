@@ -1,0 +1,70 @@
+"""The application: commands are added here, and user errors become one sentence and a non-zero exit."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from difficulty.errors import DifficultyError
+from magicore import __version__
+from magicore.cli.ablate import ablate
+from magicore.cli.demo import demo
+from magicore.cli.list import list_names
+from magicore.cli.refine import refine
+from magicore.cli.run import run
+from magicore.cli.score import score
+from magicore.errors import MagicoreError
+from reward_models.errors import RewardModelError
+
+EXIT_ERROR = 1
+EXIT_INTERRUPTED = 130
+
+app = typer.Typer(
+    name="magicore",
+    help="Reward-guided refinement of language-model reasoning.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        Console().out(f"magicore {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")] = False,
+) -> None:
+    """Reward-guided refinement of language-model reasoning."""
+
+
+app.command(name="run")(run)
+app.command(name="demo")(demo)
+app.command(name="score")(score)
+app.command(name="refine")(refine)
+app.command(name="ablate")(ablate)
+app.command(name="list")(list_names)
+
+
+def main() -> None:
+    """Run the command line. A mistake of the user's is one sentence on stderr; anything else is a defect and shows."""
+    try:
+        app()
+    except (MagicoreError, RewardModelError, DifficultyError) as error:
+        Console(stderr=True, soft_wrap=True, highlight=False).print(f"[bold red]error:[/] {_plain(str(error))}")
+        sys.exit(EXIT_ERROR)
+    except KeyboardInterrupt:
+        Console(stderr=True).print("interrupted; the same command with the same --out goes on from here")
+        sys.exit(EXIT_INTERRUPTED)
+
+
+def _plain(text: str) -> str:
+    from rich.markup import escape
+
+    return escape(text.encode("utf-8", "replace").decode("utf-8"))

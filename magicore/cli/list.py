@@ -1,0 +1,53 @@
+"""``magicore list``: every name that the other commands take."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+
+def list_names(
+    what: Annotated[
+        str | None, typer.Argument(help="methods, models, orms, prms, routers, prompts, kinds; all if left out.")
+    ] = None,
+) -> None:
+    """List methods, models, reward models, routers, prompt sets and answer kinds by name."""
+    from magicore.errors import UnknownNameError
+
+    sections = _sections()
+    if what is not None and what not in sections:
+        raise UnknownNameError(f"there is no list {what!r}; lists: {', '.join(sections)}")
+    console = Console()
+    for title, names in sections.items():
+        if what in (None, title):
+            console.print(_table(title, names))
+
+
+def _sections() -> dict[str, Mapping[str, str]]:
+    from difficulty import router_names
+    from magicore.answers.kinds import KINDS
+    from magicore.llms.registry import model_names
+    from magicore.methods import method_names
+    from magicore.prompts import prompt_set_names
+    from reward_models.registry import outcome_models, process_models
+
+    return {
+        "methods": method_names(),
+        "models": model_names(),
+        "orms": outcome_models.names(),
+        "prms": process_models.names(),
+        "routers": dict.fromkeys(router_names(), ""),
+        "prompts": dict.fromkeys(prompt_set_names(), ""),
+        "kinds": dict.fromkeys(KINDS, ""),
+    }
+
+
+def _table(title: str, names: Mapping[str, str]) -> Table:
+    table = Table(title=title, title_justify="left", show_header=False, box=None, padding=(0, 2, 0, 2))
+    for name, summary in names.items():
+        table.add_row(name, summary)
+    return table

@@ -1,0 +1,78 @@
+"""Options that several commands share, declared once. Unset options are ``None``, so that a configuration file shows
+through."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from magicore.errors import InputError
+
+Model = Annotated[
+    str | None,
+    typer.Option("--model", help="openai:NAME, openai:NAME@URL, azure:..., hf:REPO_OR_FOLDER, embedded, or a nickname."),
+]
+RoleModel = Annotated[
+    list[str] | None, typer.Option("--role-model", metavar="ROLE=MODEL", help="Another model for one role (repeatable).")
+]
+Orm = Annotated[str | None, typer.Option("--orm", help="Outcome reward model; see `magicore list`.")]
+Prm = Annotated[str | None, typer.Option("--prm", help="Process reward model; see `magicore list`.")]
+Data = Annotated[
+    str | None, typer.Option("--data", help="JSONL, JSON, CSV or Parquet file, hf:REPO:CONFIG:SPLIT, gen:TASK:N:SEED, demo.")
+]
+Kind = Annotated[str | None, typer.Option("--kind", help="Answer kind of all problems, instead of each one's own.")]
+Field = Annotated[
+    list[str] | None, typer.Option("--field", metavar="NAME=COLUMN", help="Read a field from another column (repeatable).")
+]
+Limit = Annotated[int | None, typer.Option("--limit", help="Take at most so many problems.")]
+Offset = Annotated[int | None, typer.Option("--offset", help="Skip so many problems first.")]
+Out = Annotated[Path | None, typer.Option("--out", help="Directory for the run's store and files.")]
+Config = Annotated[Path | None, typer.Option("--config", help="TOML file with settings; options go over it.")]
+K = Annotated[int | None, typer.Option("--k", help="Chains a question.")]
+Iterations = Annotated[int | None, typer.Option("--iterations", help="Refinement rounds at the most.")]
+Router = Annotated[
+    str | None, typer.Option("--router", help="Who decides easy or hard; options after a colon: random:rate=0.3.")
+]
+MethodOption = Annotated[
+    list[str] | None, typer.Option("--option", "-o", metavar="NAME=VALUE", help="Any option of the method (repeatable).")
+]
+Prompts = Annotated[str | None, typer.Option("--prompts", help="Prompt set: default, raw, or a TOML file.")]
+Temperature = Annotated[float | None, typer.Option("--temperature", help="Sampling temperature of chains.")]
+TopP = Annotated[float | None, typer.Option("--top-p", help="Nucleus sampling of chains.")]
+MaxTokens = Annotated[int | None, typer.Option("--max-tokens", help="New tokens a completion at the most.")]
+Aggregation = Annotated[
+    str | None, typer.Option("--aggregation", help="Step scores to s: product, min, last, mean, geometric-mean, family.")
+]
+Calibration = Annotated[str | None, typer.Option("--calibration", help="batch, first, running, or fixed:FILE.")]
+Seed = Annotated[int | None, typer.Option("--seed", help="The run's seed.")]
+Deterministic = Annotated[
+    bool | None, typer.Option("--deterministic", help="Local models in fp32 with a fixed batch order.")
+]
+Device = Annotated[str | None, typer.Option("--device", help="auto, cpu, cuda, mps.")]
+Dtype = Annotated[str | None, typer.Option("--dtype", help="auto, float32, bfloat16, float16.")]
+Concurrency = Annotated[int | None, typer.Option("--concurrency", help="Problems worked on at once.")]
+
+
+def given(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Only the options that were set."""
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def pairs(items: Sequence[str] | None, option: str) -> dict[str, str] | None:
+    """``NAME=VALUE`` items as a mapping, or ``None`` for none.
+
+    Raises:
+        InputError: an item has no equals sign.
+    """
+    if not items:
+        return None
+    found: dict[str, str] = {}
+    for item in items:
+        name, equals, value = item.partition("=")
+        if not equals or not name:
+            raise InputError(f"{option} takes NAME=VALUE, not {item!r}")
+        found[name.strip()] = value.strip()
+    return found

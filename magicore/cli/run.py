@@ -1,0 +1,73 @@
+"""``magicore run``: one method over a batch of problems."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from magicore.cli import options as opt
+
+
+def run(
+    method: Annotated[str | None, typer.Option("--method", help="The method; see `magicore list`.")] = None,
+    model: opt.Model = None,
+    orm: opt.Orm = None,
+    prm: opt.Prm = None,
+    data: opt.Data = None,
+    out: opt.Out = None,
+    k: opt.K = None,
+    iterations: opt.Iterations = None,
+    router: opt.Router = None,
+    option: opt.MethodOption = None,
+    limit: opt.Limit = None,
+    offset: opt.Offset = None,
+    kind: opt.Kind = None,
+    field: opt.Field = None,
+    config: opt.Config = None,
+    role_model: opt.RoleModel = None,
+    prompts: opt.Prompts = None,
+    temperature: opt.Temperature = None,
+    top_p: opt.TopP = None,
+    max_tokens: opt.MaxTokens = None,
+    aggregation: opt.Aggregation = None,
+    calibration: opt.Calibration = None,
+    seed: opt.Seed = None,
+    deterministic: opt.Deterministic = None,
+    device: opt.Device = None,
+    dtype: opt.Dtype = None,
+    concurrency: opt.Concurrency = None,
+) -> None:
+    """Run one method over a batch of problems and write results, chains, calibration, timings and a summary."""
+    from magicore.cli.running import run_with_progress
+
+    settings: dict[str, Any] = opt.given(
+        {
+            "method": method,
+            "model": model,
+            "orm": orm,
+            "prm": prm,
+            "data": data,
+            "k": k,
+            "iterations": iterations,
+            "router": router,
+            "limit": limit,
+            "offset": offset,
+            "kind": kind,
+            "fields": opt.pairs(field, "--field"),
+            "role_models": opt.pairs(role_model, "--role-model"),
+            "prompts": prompts,
+            "temperature": temperature,
+            "top_p": top_p,
+            "max_tokens": max_tokens,
+            "aggregation": aggregation,
+            "calibration": calibration,
+            "seed": seed,
+            "deterministic": deterministic,
+            "device": device,
+            "dtype": dtype,
+            "concurrency": concurrency,
+        }
+    )
+    settings |= opt.pairs(option, "--option") or {}
+    run_with_progress(settings, config=config, out=out)

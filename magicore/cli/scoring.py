@@ -1,0 +1,70 @@
+"""Scoring and refining a file of solutions, in batches, with progress and resumption."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import track
+
+from magicore._sync import run_sync
+from magicore.api import refine, score_solutions
+from magicore.cli.running import ProgressObserver, show_run
+from magicore.config import RunConfig, load_config
+from magicore.runtime.directory import CHAINS, STORE
+from magicore.runtime.open import open_engine
+from magicore.store.files import read_solutions, write_scored_chains
+from magicore.store.run_store import RunStore
+from magicore.types import ScoredChain
+from reward_models.types import Solution
+
+BATCH = 64
+
+
+def score_file(
+    source: Path,
+    out: Path,
+    *,
+    orm: str | None,
+    prm: str | None,
+    settings: Mapping[str, Any],
+    config: Path | None,
+) -> None:
+    """Score a file into ``out/chains.jsonl``. Every batch is stored when it is done, so nothing is scored twice."""
+    named = {name: value for name, value in (("orm", orm), ("prm", prm)) if value is not None}
+    chosen = load_config(config, {**settings, **named})
+    solutions = read_solutions(source)
+    out.mkdir(parents=True, exist_ok=True)
+    store = RunStore(out / STORE)
+    try:
+        scored = run_sync(_score_in_batches(solutions, chosen, store))
+    finally:
+        store.close()
+    write_scored_chains(out / CHAINS, scored)
+    console = Console()
+    missing = {"outcome": sum(c.o is None for c in scored) if chosen.orm else 0}
+    missing["process"] = sum(c.s is None for c in scored) if chosen.prm else 0
+    console.print(f"{len(scored)} solutions scored", highlight=False)
+    for kind, count in missing.items():
+        if count:
+            console.print(f"[yellow]{count} have no {kind} score; `unscored` in {CHAINS} says why[/]", highlight=False)
+    console.print(f"written to {out}", highlight=False)
+
+
+async def _score_in_batches(solutions: Sequence[Solution], config: RunConfig, store: RunStore) -> list[ScoredChain]:
+    scored: list[ScoredChain] = []
+    async with open_engine(config, store) as engine:
+        starts = range(0, len(solutions), BATCH)
+        for start in track(starts, description="scored", console=Console(stderr=True), transient=True):
+            scored.extend(await score_solutions(engine, solutions[start : start + BATCH]))
+    return scored
+
+
+def refine_file(source: Path, out: Path, settings: Mapping[str, Any], *, config: Path | None) -> None:
+    """Refine a file into ``out``, as a run of the method ``refine``."""
+    solutions = read_solutions(source)
+    with ProgressObserver("refined") as observer:
+        finished = refine(solutions, out=out, config=config, observer=observer, **settings)
+    show_run(finished, out)

@@ -1,0 +1,14 @@
+"""Easy and hard: aggregate everything, refine everything, or route. The same as ``magicore ablate easy-hard DIR``.
+
+    python scripts/easy_hard.py DIR [--csv FILE]
+"""
+
+from __future__ import annotations
+
+import sys
+
+from magicore.cli import main
+
+if __name__ == "__main__":
+    sys.argv[1:1] = ["ablate", "easy-hard"]
+    main()
