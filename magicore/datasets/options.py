@@ -149,7 +149,8 @@ def _listed(text: str, style: re.Pattern[str]) -> tuple[str, ...] | None:
     while at is not None:
         run.append(marks[at])
         at = following[at]
-    if any(letter >= len(run) for letter in letters):  # a marker is missing in between
+    later = (letter for mark, letter in zip(marks, letters, strict=True) if mark.start() > run[-1].start())
+    if any(letter >= len(run) for letter in later):  # a marker in between is missing
         return None
     ends = [mark.start() for mark in run[1:]] + [_line_end(text, run[-1].end())]
     texts = tuple(text[mark.end() : end].strip().rstrip(",;").rstrip() for mark, end in zip(run, ends, strict=True))

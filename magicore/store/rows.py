@@ -81,6 +81,24 @@ class Row:
             raise self.wrong(name, "a list of finite numbers")
         return tuple(map(float, value))
 
+    def integers(self, name: str) -> tuple[int, ...]:
+        """A list of whole numbers, 0 or more; empty where it is null or absent."""
+        value = self.values.get(name)
+        if value is None:
+            return ()
+        if not isinstance(value, list) or not all(type(item) is int and item >= 0 for item in value):
+            raise self.wrong(name, "a list of whole numbers")
+        return tuple(value)
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        """A list of texts; empty where it is null or absent."""
+        value = self.values.get(name)
+        if value is None:
+            return ()
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            raise self.wrong(name, "a list of texts")
+        return tuple(value)
+
     def objects(self, name: str) -> list[Row]:
         """A list of objects; empty where it is null or absent."""
         value = self.values.get(name)
