@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from difficulty import (
@@ -188,6 +188,7 @@ def evidence_of(rows: list[tuple[int | None, float | None, float | None]], stats
     return Evidence(classes=classes, o=o, s=s, stats=stats)
 
 
+@settings(deadline=None)
 @given(rows=chains, stats=statistics, data=st.data())
 def test_the_order_of_chains_changes_nothing_but_first_seen_ties(
     rows: list[tuple[int | None, float | None, float | None]], stats: RewardStats, data: st.DataObject
@@ -210,6 +211,7 @@ def test_the_order_of_chains_changes_nothing_but_first_seen_ties(
         assert totals[0] == pytest.approx(totals[1], abs=1e-8)
 
 
+@settings(deadline=None)
 @given(rows=chains, stats=statistics, o=scores, s=scores)
 def test_an_abstaining_chain_never_matters(
     rows: list[tuple[int | None, float | None, float | None]],
@@ -222,6 +224,7 @@ def test_an_abstaining_chain_never_matters(
     assert router("magicore")(evidence_of([(None, o, s), *rows], stats)) == without
 
 
+@settings(deadline=None)
 @given(rows=chains, factor=st.sampled_from([0.5, 0.25, 0.125]))
 def test_scaling_all_rewards_leaves_confidences_and_with_the_statistics_also_z(
     rows: list[tuple[int | None, float | None, float | None]], factor: float
@@ -235,6 +238,7 @@ def test_scaling_all_rewards_leaves_confidences_and_with_the_statistics_also_z(
         assert before.z == pytest.approx(after.z, abs=1e-9)
 
 
+@settings(deadline=None)
 @given(rows=chains, stats=statistics, renaming=st.permutations(range(5)))
 def test_class_numbers_carry_no_meaning(
     rows: list[tuple[int | None, float | None, float | None]], stats: RewardStats, renaming: list[int]
@@ -244,6 +248,7 @@ def test_class_numbers_carry_no_meaning(
     assert after == replace(before, majority=None if before.majority is None else renaming[before.majority])
 
 
+@settings(deadline=None)
 @given(
     problems=st.lists(chains, min_size=1, max_size=6),
     stats=statistics,
