@@ -30,7 +30,7 @@ LOW = [0.30, 0.28, 0.26, 0.22, 0.25]
 LOW_S = [0.20, 0.30, 0.28, 0.18, 0.25]  # products of [.5 .4] [.6 .5] [.4 .7] [.3 .6] [.5 .5]
 
 # answers as class indices, o, s, mean z of the majority, both confidences, condition 1, condition 2
-WORKED = {
+WORKED: dict[str, tuple[Any, ...]] = {
     "easy by both": (
         [0, 0, 1, 0, None],
         [0.91, 0.85, 0.30, 0.88, 0.10],

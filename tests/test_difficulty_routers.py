@@ -41,7 +41,7 @@ STATS = RewardStats(mu=1.0, sigma=0.4, n=100, population="fixed")
 SURE = Evidence(classes=[0, 0], o=[0.25, 0.25], s=[0.25, 0.25], stats=STATS)
 # Condition 1 holds (z = 1), condition 2 fails (four equal classes).
 GOOD = Evidence(classes=[0, 1, 2, 3], o=[0.7] * 4, s=[0.7] * 4, stats=STATS)
-FULL = {"draw": 0.5, "self_verified": True, "stated_confidence": 0.5, "coarse_correct": True}
+FULL: dict[str, Any] = {"draw": 0.5, "self_verified": True, "stated_confidence": 0.5, "coarse_correct": True}
 
 
 @pytest.mark.parametrize(
@@ -76,9 +76,7 @@ def test_routers_of_the_conditions(name: str, sure: bool, good: bool) -> None:
         ("oracle", {}, "coarse_correct", True, False),
     ],
 )
-def test_routers_of_other_evidence(
-    name: str, options: dict[str, float], field: str, easy: object, hard: object
-) -> None:
+def test_routers_of_other_evidence(name: str, options: dict[str, float], field: str, easy: Any, hard: Any) -> None:
     made = router(name, **options)
     assert made.needs == {field}
     if easy is not None:

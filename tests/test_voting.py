@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import math
+import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -262,9 +267,8 @@ def test_a_vote_over_fewer_chains_is_the_vote_of_a_shorter_run(
     for method, weights in AGGREGATIONS:
         short = vote(classes[:k], o[:k], s[:k], method, weights, logprob=logprob[:k])
         assert vote_table(table.first(k), method, weights).winner[0] == (-1 if short.winner is None else short.winner)
-        some = vote(
-            *([c[i] for i in kept] for c in (classes, o, s)), method, weights, logprob=[logprob[i] for i in kept]
-        )
+        c_kept, o_kept, s_kept, logprob_kept = ([column[i] for i in kept] for column in (classes, o, s, logprob))
+        some = vote(c_kept, o_kept, s_kept, method, weights, logprob=logprob_kept)
         found = vote_table(table.subset(mask), method, weights)
         assert found.winner[0] == (-1 if some.winner is None else some.winner)
         assert found.chosen[0] == (-1 if some.chosen is None else kept[some.chosen])
@@ -334,3 +338,21 @@ def test_a_finished_run_can_be_keyed_anew_and_other_chains_chosen() -> None:
     assert table.classes.tolist() == [[0, 0, 1]]
     with pytest.raises(ValueError, match="chain 1 has no round, index"):
         table_of_chains([{"problem": "a"}])
+
+
+def test_the_benchmark_runs_and_its_two_ways_agree(tmp_path: Path) -> None:
+    root = Path(__file__).resolve().parent.parent
+    command = ["scripts/bench_votes.py", "--problems", "20", "--chains", "6", "--repeat", "1", "--pairs", "3"]
+    done = subprocess.run(
+        [sys.executable, *command, "--json", str(tmp_path / "votes.json")],
+        cwd=root,
+        env={**os.environ, "PYTHONPATH": str(root)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    figures = json.loads((tmp_path / "votes.json").read_text())
+    assert json.loads(done.stdout) == figures
+    assert len(figures["each_s"]) == len(AGGREGATIONS)
+    assert figures["sizes"] == [1, 2, 4, 6]
+    assert figures["disagreements_with_single_votes"] == 0
