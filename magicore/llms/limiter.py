@@ -1,0 +1,149 @@
+"""How many samples to have in flight: found by trying, as TCP finds a line's capacity.
+
+The limit doubles while that brings more tokens a second, then grows by a tenth at a time; it stays where more brings
+nothing, and is halved when the endpoint asks to slow down. A slot is held while a call runs, never while it waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+_WORTHWHILE = 1.05
+_GENTLE = 0.1
+_HELD_WINDOWS = 8
+
+
+class Limiter:
+    """Admits calls in the order they come, each weighing as many slots as it has samples.
+
+    Args:
+        initial: The first limit, in samples.
+        maximum: The limit is never above this. ``initial == maximum`` keeps it fixed.
+        clock, sleep: Monotonic seconds, and how to wait; for tests.
+    """
+
+    def __init__(
+        self,
+        *,
+        initial: int = 32,
+        maximum: int = 2048,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        if not 1 <= initial <= maximum:
+            raise ValueError(f"a limiter needs 1 <= initial <= maximum, got {initial} and {maximum}")
+        self.maximum = maximum
+        self._limit = float(initial)
+        self._clock = clock
+        self._sleep = sleep
+        self._in_flight = 0
+        self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
+        self._resume_at = 0.0
+        self._halved_at = -1.0
+        self._doubling = True
+        self._best_rate = 0.0
+        self._held = 0
+        self._window_start: float | None = None
+        self._window_done = 0
+        self._window_tokens = 0
+        self._window_full = False
+
+    @property
+    def limit(self) -> int:
+        """The most samples in flight at present."""
+        return int(self._limit)
+
+    @property
+    def in_flight(self) -> int:
+        """Samples in flight now."""
+        return self._in_flight
+
+    @asynccontextmanager
+    async def slots(self, count: int) -> AsyncIterator[None]:
+        """Hold ``count`` slots; a call that is larger than the limit is let in alone."""
+        await self._acquire(count)
+        try:
+            yield
+        finally:
+            self._in_flight -= count
+            self._admit()
+
+    def succeeded(self, count: int, tokens: int) -> None:
+        """A call brought ``count`` samples of ``tokens`` tokens together."""
+        now = self._clock()
+        if self._window_start is None:
+            self._window_start = now
+        self._window_done += count
+        self._window_tokens += max(tokens, count)
+        if self._window_done < self._limit or now <= self._window_start:
+            return
+        rate = self._window_tokens / (now - self._window_start)
+        if self._window_full and self.limit < self.maximum:
+            self._grow(rate)
+        self._window_start, self._window_done, self._window_tokens = now, 0, 0
+        self._window_full = bool(self._waiting)
+        self._admit()
+
+    def throttled(self, started: float, retry_after: float | None = None) -> None:
+        """The endpoint asked to slow down a call that ``started`` then. Nothing new starts before ``retry_after``."""
+        now = self._clock()
+        if retry_after is not None:
+            self._resume_at = max(self._resume_at, now + retry_after)
+        if started <= self._halved_at:  # it was under way when the limit was last halved
+            return
+        self._limit = max(1.0, self._limit / 2)
+        self._halved_at = now
+        self._doubling = False
+        self._best_rate = 0.0
+        self._window_start = None
+        self._window_done = self._window_tokens = 0
+
+    def _grow(self, rate: float) -> None:
+        if rate >= self._best_rate * _WORTHWHILE:
+            self._best_rate = rate
+            self._held = 0
+        elif self._doubling:
+            self._doubling = False
+            return
+        else:
+            self._held += 1
+            if self._held % _HELD_WINDOWS:
+                return
+        step = self._limit if self._doubling else max(1.0, self._limit * _GENTLE)
+        self._limit = min(float(self.maximum), self._limit + step)
+
+    async def _acquire(self, count: int) -> None:
+        while (pause := self._resume_at - self._clock()) > 0:
+            await self._sleep(pause)
+        if not self._waiting and self._fits(count):
+            self._in_flight += count
+            return
+        self._window_full = True
+        ticket: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append((count, ticket))
+        try:
+            await ticket
+        except asyncio.CancelledError:
+            if ticket.done() and not ticket.cancelled():  # admitted and cancelled at the same moment
+                self._in_flight -= count
+                self._admit()
+            raise
+
+    def _fits(self, count: int) -> bool:
+        return self._in_flight == 0 or self._in_flight + count <= self._limit
+
+    def _admit(self) -> None:
+        while self._waiting:
+            count, ticket = self._waiting[0]
+            if ticket.done():
+                self._waiting.popleft()
+            elif self._fits(count):
+                self._waiting.popleft()
+                self._in_flight += count
+                ticket.set_result(None)
+            else:
+                return
