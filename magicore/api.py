@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
@@ -22,16 +23,17 @@ from magicore.methods.given import RefineGiven
 from magicore.methods.magicore import Magicore
 from magicore.runtime.directory import open_directory, write_outcome
 from magicore.runtime.open import open_engine
-from magicore.runtime.runtime import Engine
 from magicore.runtime.run import RunObserver, RunOutcome, run_method
+from magicore.runtime.runtime import Engine
 from magicore.store.run_store import RunStore
+from magicore.store.solutions import GivenSolution
 from magicore.types import CallKey, Chain, Completion, Problem, Result, ScoredChain, StopReason
 from reward_models.base import OutcomeRewardModel, ProcessRewardModel
-from reward_models.steps import split_steps
 from reward_models.types import Solution
 
 ProblemLike = Problem | str | Mapping[str, Any]
 Problems = str | Path | Iterable[ProblemLike]
+SolutionLike = Solution | GivenSolution
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,10 +93,14 @@ async def arun(
     objects = {name: value for name, value in named.items() if value is not None and not isinstance(value, str)}
     labels = {name: getattr(value, "name", type(value).__name__) for name, value in objects.items()}
     chosen = make_config(config, {**plain, **labels, **settings}, method=method)
-    made = method if method is not None and not isinstance(method, str) else make_method(chosen.method, **chosen.options)
+    made = (
+        method if method is not None and not isinstance(method, str) else make_method(chosen.method, **chosen.options)
+    )
     batch = as_problems(problems, chosen)
     given: dict[str, Any] = {name: value for name, value in objects.items() if name != "method"}
-    directory: AbstractContextManager[RunStore] = nullcontext(RunStore()) if out is None else open_directory(Path(out), chosen)
+    directory: AbstractContextManager[RunStore] = (
+        nullcontext(RunStore()) if out is None else open_directory(Path(out), chosen)
+    )
     with directory as store:
         async with open_engine(chosen, store, **given) as engine:
             outcome = await run_method(
@@ -111,9 +117,7 @@ async def arun(
     return Run(config=chosen, results=outcome.results, stats=outcome.stats, summary=summary, outcome=outcome)
 
 
-def make_config(
-    config: RunConfig | str | Path | None, settings: Mapping[str, Any], *, method: Any = None
-) -> RunConfig:
+def make_config(config: RunConfig | str | Path | None, settings: Mapping[str, Any], *, method: Any = None) -> RunConfig:
     """A configuration from settings; whatever :class:`RunConfig` does not know is taken as an option of the method."""
     known = set(RunConfig.__dataclass_fields__)
     overrides = {name: value for name, value in settings.items() if name in known}
@@ -157,7 +161,7 @@ def as_problem(item: ProblemLike, number: int, kind: str | None = None) -> Probl
 
 
 def score(
-    solutions: Sequence[Solution],
+    solutions: Sequence[SolutionLike],
     *,
     orm: str | OutcomeRewardModel | None = None,
     prm: str | ProcessRewardModel | None = None,
@@ -168,7 +172,7 @@ def score(
 
 
 async def ascore(
-    solutions: Sequence[Solution],
+    solutions: Sequence[SolutionLike],
     *,
     orm: str | OutcomeRewardModel | None = None,
     prm: str | ProcessRewardModel | None = None,
@@ -188,27 +192,30 @@ async def ascore(
         InputError: neither model is given.
         RewardModelError: a model failed.
     """
-    config, given = _config_with(settings, orm=orm, prm=prm)
+    named = {name: value for name, value in (("orm", orm), ("prm", prm)) if value is not None}
+    objects = {name: value for name, value in named.items() if not isinstance(value, str)}
+    labels = {name: value if isinstance(value, str) else value.name for name, value in named.items()}
+    config = load_config(None, {**settings, **labels})
+    given: dict[str, Any] = objects
     store = RunStore()
     try:
         async with open_engine(config, store, **given) as engine:
-            return await score_solutions(engine, solutions)
+            return await score_solutions(engine, as_given(solutions, config.kind))
     finally:
         store.close()
 
 
-async def score_solutions(engine: Engine, solutions: Sequence[Solution]) -> list[ScoredChain]:
+async def score_solutions(engine: Engine, solutions: Sequence[GivenSolution]) -> list[ScoredChain]:
     """Score solutions with an open engine's reward models; as :func:`ascore`."""
     if engine.orm is None and engine.prm is None:
         raise InputError("score needs a reward model: give an outcome model, a process model, or both")
-    problem = Problem(id="score", question="", kind="text")
-    chains = [_chain(solution, problem, index) for index, solution in enumerate(solutions)]
-    questions = [solution.question for solution in solutions]
-    return list(await engine.bind(problem).score(chains, questions=questions))
+    rt = engine.bind(Problem(id="score", question="", kind="text"))
+    chains = given_chains(solutions)
+    return list(await rt.score(chains, questions=[given.solution.question for given in solutions]))
 
 
 def refine(
-    solutions: Sequence[Solution],
+    solutions: Sequence[SolutionLike],
     *,
     model: str | LanguageModel | None = None,
     orm: str | OutcomeRewardModel | None = None,
@@ -221,7 +228,7 @@ def refine(
 
 
 async def arefine(
-    solutions: Sequence[Solution],
+    solutions: Sequence[SolutionLike],
     *,
     model: str | LanguageModel | None = None,
     orm: str | OutcomeRewardModel | None = None,
@@ -231,58 +238,64 @@ async def arefine(
 ) -> Run:
     """Review and refine every given solution, whatever its difficulty, for ``iterations`` rounds.
 
-    Solutions of the same question are the chains of one problem: after each round as many are kept as were given. The
-    result's rounds hold every chain; a refined one names its parent. ``router="magicore"`` refines hard questions only.
+    Solutions of the same problem are its chains: after each round as many are kept as were given. The result's rounds
+    hold every chain; a refined one names its parent. ``router="magicore"`` refines hard questions only.
 
     Args:
-        solutions: What to refine; ``id`` (where given) names the problem's chains in the results.
+        solutions: What to refine, as :class:`~reward_models.types.Solution` (equal questions make one problem) or as
+            read from a file by :func:`magicore.store.solutions.read_solutions`.
         model, orm, prm: As in :func:`arun`; both reward models are needed.
         iterations: Rounds at the most, 0 or more.
         **settings: Settings of :class:`RunConfig` and options of the ``magicore`` method; ``out`` as in :func:`arun`.
     """
-    problems, chains = _group(solutions, settings.get("kind"))
+    given = as_given(solutions, settings.get("kind"))
+    if not given:
+        raise InputError("there are no solutions to refine")
     options = {"router": "hard", **{name: settings.pop(name) for name in list(settings) if name in _REFINE_OPTIONS}}
-    method = make_method("magicore", k=len(solutions) or 1, iterations=iterations, **options)
+    method = make_method("magicore", k=len(given), iterations=iterations, **options)
     assert isinstance(method, Magicore)
-    return await arun(
-        problems, model=model, orm=orm, prm=prm, method=RefineGiven(method=method, chains=chains), **settings
-    )
+    chains: dict[str, tuple[Chain, ...]] = {}
+    for item, chain in zip(given, given_chains(given), strict=True):
+        chains[item.problem.id] = (*chains.get(item.problem.id, ()), chain)
+    problems = {item.problem.id: item.problem for item in given}
+    refinement = RefineGiven(method=method, chains=chains)
+    return await arun(list(problems.values()), model=model, orm=orm, prm=prm, method=refinement, **settings)
 
 
 _REFINE_OPTIONS = frozenset({"router", "review", "step_scores", "select", "select_by"})
 
 
-def _group(
-    solutions: Sequence[Solution], kind: str | None
-) -> tuple[list[Problem], dict[str, tuple[Chain, ...]]]:
-    """Solutions by question, as problems and their chains."""
-    by_question: dict[str, list[Solution]] = {}
-    for solution in solutions:
-        by_question.setdefault(solution.question, []).append(solution)
-    problems = [as_problem({"question": question}, number, kind) for number, question in enumerate(by_question, 1)]
-    chains = {
-        problem.id: tuple(_chain(solution, problem, index) for index, solution in enumerate(group))
-        for problem, group in zip(problems, by_question.values(), strict=True)
-    }
-    return problems, chains
+def as_given(solutions: Sequence[SolutionLike], kind: str | None) -> list[GivenSolution]:
+    """Solutions with the problems they answer; plain solutions of equal questions share one."""
+    problems: dict[str, Problem] = {}
+    given: list[GivenSolution] = []
+    for item in solutions:
+        if isinstance(item, GivenSolution):
+            given.append(item)
+            continue
+        if item.question not in problems:
+            problems[item.question] = as_problem({"question": item.question}, len(problems) + 1, kind)
+        given.append(GivenSolution(problem=problems[item.question], solution=item))
+    return given
 
 
-def _chain(solution: Solution, problem: Problem, index: int) -> Chain:
-    """A given solution as a chain, with its own steps where it has them."""
-    completion = Completion(
-        index=index,
-        text=solution.text,
-        thinking=solution.thinking,
-        stop=cast(StopReason, solution.stop or "stop"),
-        token_logprobs=solution.token_logprobs,
-    )
-    chain = read_chain(problem, CallKey(problem=problem.id, role="solver"), completion)
-    steps = solution.steps or split_steps(solution.text)
-    return replace(chain, steps=steps, top_logprobs=solution.top_logprobs)
-
-
-def _config_with(settings: Mapping[str, Any], **models: Any) -> tuple[RunConfig, dict[str, Any]]:
-    """A configuration that names the models, and those that were given as objects."""
-    given = {name: model for name, model in models.items() if model is not None and not isinstance(model, str)}
-    named = {name: model if isinstance(model, str) else model.name for name, model in models.items() if model}
-    return load_config(None, {**settings, **named}), given
+def given_chains(solutions: Sequence[GivenSolution]) -> list[Chain]:
+    """Given solutions as chains, each with its own steps where it has them, numbered within its problem."""
+    counts: Counter[str] = Counter()
+    chains: list[Chain] = []
+    for given in solutions:
+        if given.chain is not None:
+            chains.append(given.chain.chain)
+            continue
+        solution, problem = given.solution, given.problem
+        completion = Completion(
+            index=counts[problem.id],
+            text=solution.text,
+            thinking=solution.thinking,
+            stop=cast(StopReason, solution.stop or "stop"),
+            token_logprobs=solution.token_logprobs,
+        )
+        counts[problem.id] += 1
+        chain = read_chain(problem, CallKey(problem=problem.id, role="solver"), completion)
+        chains.append(replace(chain, steps=solution.steps or chain.steps, top_logprobs=solution.top_logprobs))
+    return chains

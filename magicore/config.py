@@ -132,7 +132,7 @@ def _check(name: str, value: Any, declared: str) -> None:
         "bool": (bool,),
         "Mapping": (Mapping,),
     }
-    wanted = declared.split(" | ")[0].split("[")[0]
+    wanted = declared.split(" | ", maxsplit=1)[0].split("[", maxsplit=1)[0]
     if not isinstance(value, accepted[wanted]) or (isinstance(value, bool) and wanted != "bool"):
         raise InputError(f"setting {name} takes {'a table' if wanted == 'Mapping' else wanted}, not {value!r}")
 
@@ -154,7 +154,9 @@ def _table(name: str, table: Mapping[str, Any]) -> list[str]:
     if not table:
         return []
     nested = {key: value for key, value in table.items() if isinstance(value, Mapping)}
-    lines = [f"{_key(key)} = {_value(value)}" for key, value in table.items() if key not in nested and value is not None]
+    lines = [
+        f"{_key(key)} = {_value(value)}" for key, value in table.items() if key not in nested and value is not None
+    ]
     head = [f"\n[{name}]", *lines] if lines else []
     return head + [line for key, value in nested.items() for line in _table(f"{name}.{_key(key)}", value)]
 

@@ -22,7 +22,7 @@ ResultStop = Literal["done", "accepted", "iterations", "budget", "failed"]
 
 @dataclass(frozen=True, kw_only=True)
 class Problem:
-    """A question to answer. ``answer`` is the gold answer where known; ``extra`` holds unknown input keys, passed on."""
+    """A question to answer. ``answer`` is the gold answer where known; ``extra`` holds unknown input keys."""
 
     id: str
     question: str

@@ -13,11 +13,11 @@ from typing import Any
 
 from difficulty import Confusion, Evidence, OracleRouter, compare_verdicts, router
 from magicore._sync import run_sync
+from magicore.ablations.comparison import MethodRow, method_row
 from magicore.api import as_problems
 from magicore.chains import answer_classes
 from magicore.config import RunConfig, load_config
 from magicore.errors import InputError
-from magicore.evaluate import wilson_interval
 from magicore.methods import make_method
 from magicore.methods.conclude import is_correct, vote_on
 from magicore.methods.magicore import Magicore
@@ -32,40 +32,11 @@ STRATEGIES = {"aggregate everything": "easy", "refine everything": "hard", "rout
 
 
 @dataclass(frozen=True, kw_only=True)
-class Strategy:
-    """One way to decide, over the whole batch.
-
-    Attributes:
-        name: What was done.
-        correct, graded: Right answers and problems with a gold answer.
-        low, high: Wilson interval of the accuracy, 95 %.
-        hard: Problems that were refined.
-        generation_tokens, reward_tokens: What it costs alone, shared chains counted in full.
-        calls: Language-model calls.
-    """
-
-    name: str
-    correct: int
-    graded: int
-    low: float | None
-    high: float | None
-    hard: int
-    generation_tokens: int
-    reward_tokens: int
-    calls: int
-
-    @property
-    def accuracy(self) -> float | None:
-        """correct / graded."""
-        return self.correct / self.graded if self.graded else None
-
-
-@dataclass(frozen=True, kw_only=True)
 class EasyHard:
     """The study's outcome. ``confusion`` compares the run's router with the oracle, hard being positive; ``fixed`` and
     ``broken`` count answers that refining everything turned right or wrong."""
 
-    strategies: tuple[Strategy, ...]
+    strategies: tuple[MethodRow, ...]
     confusion: Confusion | None
     fixed: int
     broken: int
@@ -81,11 +52,14 @@ def easy_hard(directory: str | Path) -> EasyHard:
     if not (path / CONFIG).is_file() or not (path / STORE).is_file():
         raise InputError(f"{path} holds no run: make one with `magicore run --method magicore --out {path}`")
     config = load_config(path / CONFIG, {})
+    problems = as_problems(None, config)
+    if all(problem.answer is None for problem in problems):
+        raise InputError(f"no problem of {path} has a gold answer, so nothing can be compared")
     if config.method != "magicore":
         raise InputError(f"{path} holds a run of {config.method}; this study needs one of the method magicore")
     store = RunStore(path / STORE)
     try:
-        return run_sync(study(config, as_problems(None, config), store))
+        return run_sync(study(config, problems, store))
     finally:
         store.close()
 
@@ -104,30 +78,10 @@ async def study(config: RunConfig, problems: Sequence[Problem], store: RunStore,
     aggregate, refine = outcomes["aggregate everything"], outcomes["refine everything"]
     pairs = [(a.correct, r.correct) for a, r in zip(aggregate.results, refine.results, strict=True)]
     return EasyHard(
-        strategies=tuple(_strategy(name, outcome.results) for name, outcome in outcomes.items()),
+        strategies=tuple(method_row(name, outcome.results, outcome.wall_s) for name, outcome in outcomes.items()),
         confusion=_against_oracle(problems, outcomes["route"].results),
         fixed=sum(before is False and after is True for before, after in pairs),
         broken=sum(before is True and after is False for before, after in pairs),
-    )
-
-
-def _strategy(name: str, results: Sequence[Result]) -> Strategy:
-    graded = [result for result in results if result.correct is not None]
-    correct = sum(bool(result.correct) for result in graded)
-    interval = wilson_interval(correct, len(graded)) if graded else (None, None)
-    spent = [entry for result in results for entry in result.usage]
-    reward = [entry.usage for entry in spent if entry.role in ("orm", "prm", "judge")]
-    generation = [entry.usage for entry in spent if entry.role not in ("orm", "prm", "judge")]
-    return Strategy(
-        name=name,
-        correct=correct,
-        graded=len(graded),
-        low=interval[0],
-        high=interval[1],
-        hard=sum(len(result.rounds) > 1 for result in results),
-        generation_tokens=sum(usage.total for usage in generation),
-        reward_tokens=sum(usage.total for usage in reward),
-        calls=sum(usage.calls for usage in generation),
     )
 
 
@@ -139,7 +93,7 @@ def _against_oracle(problems: Sequence[Problem], results: Sequence[Result]) -> C
         if problem.answer is None or result.verdict is None:
             continue
         vote, _ = vote_on(problem, chains, "weighted-self-consistency")
-        chosen = None if vote.chain is None else chains[vote.chain].chain.answer
+        chosen = None if vote.chosen is None else chains[vote.chosen].chain.answer
         evidence = Evidence(
             classes=answer_classes(problem, [scored.chain for scored in chains]),
             o=[scored.o for scored in chains],

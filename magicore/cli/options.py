@@ -13,19 +13,24 @@ from magicore.errors import InputError
 
 Model = Annotated[
     str | None,
-    typer.Option("--model", help="openai:NAME, openai:NAME@URL, azure:..., hf:REPO_OR_FOLDER, embedded, or a nickname."),
+    typer.Option(
+        "--model", help="openai:NAME, openai:NAME@URL, azure:..., hf:REPO_OR_FOLDER, embedded, or a nickname."
+    ),
 ]
 RoleModel = Annotated[
-    list[str] | None, typer.Option("--role-model", metavar="ROLE=MODEL", help="Another model for one role (repeatable).")
+    list[str] | None,
+    typer.Option("--role-model", metavar="ROLE=MODEL", help="Another model for one role (repeatable)."),
 ]
 Orm = Annotated[str | None, typer.Option("--orm", help="Outcome reward model; see `magicore list`.")]
 Prm = Annotated[str | None, typer.Option("--prm", help="Process reward model; see `magicore list`.")]
 Data = Annotated[
-    str | None, typer.Option("--data", help="JSONL, JSON, CSV or Parquet file, hf:REPO:CONFIG:SPLIT, gen:TASK:N:SEED, demo.")
+    str | None,
+    typer.Option("--data", help="JSONL, JSON, CSV or Parquet file, hf:REPO:CONFIG:SPLIT, gen:TASK:N:SEED, demo."),
 ]
 Kind = Annotated[str | None, typer.Option("--kind", help="Answer kind of all problems, instead of each one's own.")]
 Field = Annotated[
-    list[str] | None, typer.Option("--field", metavar="NAME=COLUMN", help="Read a field from another column (repeatable).")
+    list[str] | None,
+    typer.Option("--field", metavar="NAME=COLUMN", help="Read a field from another column (repeatable)."),
 ]
 Limit = Annotated[int | None, typer.Option("--limit", help="Take at most so many problems.")]
 Offset = Annotated[int | None, typer.Option("--offset", help="Skip so many problems first.")]
@@ -37,14 +42,16 @@ Router = Annotated[
     str | None, typer.Option("--router", help="Who decides easy or hard; options after a colon: random:rate=0.3.")
 ]
 MethodOption = Annotated[
-    list[str] | None, typer.Option("--option", "-o", metavar="NAME=VALUE", help="Any option of the method (repeatable).")
+    list[str] | None,
+    typer.Option("--option", "-o", metavar="NAME=VALUE", help="Any option of the method (repeatable)."),
 ]
 Prompts = Annotated[str | None, typer.Option("--prompts", help="Prompt set: default, raw, or a TOML file.")]
 Temperature = Annotated[float | None, typer.Option("--temperature", help="Sampling temperature of chains.")]
 TopP = Annotated[float | None, typer.Option("--top-p", help="Nucleus sampling of chains.")]
 MaxTokens = Annotated[int | None, typer.Option("--max-tokens", help="New tokens a completion at the most.")]
 Aggregation = Annotated[
-    str | None, typer.Option("--aggregation", help="Step scores to s: product, min, last, mean, geometric-mean, family.")
+    str | None,
+    typer.Option("--aggregation", help="Step scores to s: product, min, last, mean, geometric-mean, family."),
 ]
 Calibration = Annotated[str | None, typer.Option("--calibration", help="batch, first, running, or fixed:FILE.")]
 Seed = Annotated[int | None, typer.Option("--seed", help="The run's seed.")]

@@ -15,10 +15,10 @@ from magicore.cli.running import ProgressObserver, show_run
 from magicore.config import RunConfig, load_config
 from magicore.runtime.directory import CHAINS, STORE
 from magicore.runtime.open import open_engine
-from magicore.store.files import read_solutions, write_scored_chains
+from magicore.store.files import ChainRecord, write_chain_records
 from magicore.store.run_store import RunStore
+from magicore.store.solutions import GivenSolution, read_solutions
 from magicore.types import ScoredChain
-from reward_models.types import Solution
 
 BATCH = 64
 
@@ -42,7 +42,7 @@ def score_file(
         scored = run_sync(_score_in_batches(solutions, chosen, store))
     finally:
         store.close()
-    write_scored_chains(out / CHAINS, scored)
+    write_chain_records(out / CHAINS, [ChainRecord(scored=chain) for chain in scored])
     console = Console()
     missing = {"outcome": sum(c.o is None for c in scored) if chosen.orm else 0}
     missing["process"] = sum(c.s is None for c in scored) if chosen.prm else 0
@@ -53,7 +53,9 @@ def score_file(
     console.print(f"written to {out}", highlight=False)
 
 
-async def _score_in_batches(solutions: Sequence[Solution], config: RunConfig, store: RunStore) -> list[ScoredChain]:
+async def _score_in_batches(
+    solutions: Sequence[GivenSolution], config: RunConfig, store: RunStore
+) -> list[ScoredChain]:
     scored: list[ScoredChain] = []
     async with open_engine(config, store) as engine:
         starts = range(0, len(solutions), BATCH)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from difficulty import Verdict
@@ -48,9 +49,9 @@ def conclude(
     """Vote over ``chains`` and put the result together. Without a single answer, the result has none and says why."""
     problem = rt.problem
     found, classes = vote_on(problem, chains, aggregation, weights=weights)
-    if found.warning is not None:
-        rt.warn(found.warning)
-    chosen = None if found.chain is None else chains[found.chain].chain
+    for warning in found.warnings:
+        rt.warn(warning)
+    chosen = None if found.chosen is None else chains[found.chosen].chain
     answer = None if chosen is None else chosen.answer
     return Result(
         id=problem.id,
@@ -84,9 +85,8 @@ def is_correct(problem: Problem, answer: str | None) -> bool | None:
 def class_votes(chains: Sequence[ScoredChain], classes: Sequence[int | None], found: Vote) -> tuple[ClassVotes, ...]:
     """Votes per class, the winner first, then by weight; each class is named by its first chain's answer."""
     first = {c: chains[i].chain.answer or "" for i, c in reversed(list(enumerate(classes))) if c is not None}
-    return tuple(
-        ClassVotes(answer=first[row.answer_class], count=row.count, weight=row.weight) for row in found.classes
-    )
+    order = sorted(found.counts, key=lambda c: (c != found.winner, -found.weights.get(c, -math.inf), -found.counts[c]))
+    return tuple(ClassVotes(answer=first[c], count=found.counts[c], weight=found.weights.get(c)) for c in order)
 
 
 def first_round(chains: Sequence[ScoredChain]) -> tuple[Round, ...]:

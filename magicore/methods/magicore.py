@@ -84,9 +84,7 @@ class Magicore:
             stop="done" if verdict.easy or self.iterations == 0 else "iterations",
         )
 
-    def selected(
-        self, kept: Sequence[ScoredChain], new: Sequence[ScoredChain], *, k: int
-    ) -> tuple[ScoredChain, ...]:
+    def selected(self, kept: Sequence[ScoredChain], new: Sequence[ScoredChain], *, k: int) -> tuple[ScoredChain, ...]:
         """The chains carried on: of old and new the ``k`` best by ``select_by``, in their order of appearance.
 
         ``k`` is the number of initial chains (fewer than asked for where samples failed). A missing score comes last;
@@ -117,7 +115,7 @@ class Magicore:
         if "coarse_correct" in self.router.needs:
             if rt.problem.answer is None:
                 raise InputError(f"the oracle router needs a gold answer, and problem {rt.problem.id!r} has none")
-            chosen = None if vote.chain is None else chains[vote.chain].chain.answer
+            chosen = None if vote.chosen is None else chains[vote.chosen].chain.answer
             evidence = replace(evidence, coarse_correct=is_correct(rt.problem, chosen))
         if self.router.needs & {"self_verified", "stated_confidence"}:
             evidence = await self._ask_model(evidence, chains, rt, round=round)
@@ -127,9 +125,9 @@ class Magicore:
         self, evidence: Evidence, chains: Sequence[ScoredChain], rt: Runtime, *, round: int
     ) -> Evidence:
         majority, _ = vote_on(rt.problem, chains, "self-consistency")
-        if majority.chain is None:
+        if majority.chosen is None:
             return evidence
-        chain = chains[majority.chain].chain
+        chain = chains[majority.chosen].chain
         if "self_verified" in self.router.needs:
             verified = await verify(rt, chain, round=round)
             if verified is None:
@@ -174,7 +172,7 @@ def shown_scores(scored: ScoredChain, source: StepScoreSource, rt: Runtime) -> l
 
 
 def draw(rt: Runtime) -> float:
-    """The problem's draw for the random router: the same in every round, fixed by the run's seed and the problem's id."""
+    """The problem's draw for the random router, fixed by the run's seed and its id: the same in every round."""
     return uniform(rt.engine.seed, "router", rt.problem.id)
 
 

@@ -1,12 +1,12 @@
 """Load prompt sets and fill their placeholders.
 
-A prompt set is a TOML file. Each role is a table with ``system`` (optional) and ``user``; ``[formats]`` holds the sentence
-that asks for one answer format, by answer kind; ``[asked]`` names that format for extraction; ``[[exemplars.ROLE]]`` are
-worked examples (``kind``, and ``user``/``assistant`` turns), placed after the system message so that the shared part of
-every prompt comes first and is byte-identical.
+A prompt set is a TOML file. Each role is a table with ``system`` (optional) and ``user``; ``[formats]`` holds the
+sentence that asks for one answer format, by answer kind; ``[asked]`` names that format for extraction;
+``[[exemplars.ROLE]]`` are worked examples (``kind``, and ``user``/``assistant`` turns), placed after the system message
+so that the shared part of every prompt comes first and is byte-identical.
 
-A placeholder is a name in double braces, ``{{question}}``; anything else, LaTeX braces included, is left alone. Filling is
-one pass: a question that contains ``{{solution}}`` is not expanded again.
+A placeholder is a name in double braces, ``{{question}}``; anything else, LaTeX braces included, is left alone. Filling
+is one pass: a question that contains ``{{solution}}`` is not expanded again.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ PLACEHOLDERS: Mapping[str, frozenset[str]] = {
     "verifier": frozenset({"question", "answer", "solution"}),
     "confidence": frozenset({"question", "answer", "solution"}),
 }
-"""Which placeholders each role's templates may use. A role's user template must hold ``question`` where the role has it."""
+"""Which placeholders each role's templates may use; every user template holds ``question``."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,8 +86,8 @@ class PromptSet:
 
 
 def fill(template: str, values: Mapping[str, str]) -> str:
-    """Replace each ``{{name}}`` that ``values`` has, in one pass."""
-    return _PLACEHOLDER.sub(lambda match: values.get(match.group(1), match.group(0)), template).strip()
+    """Replace each ``{{name}}`` that ``values`` has, in one pass; values go in unchanged."""
+    return _PLACEHOLDER.sub(lambda match: values.get(match.group(1), match.group(0)), template.strip())
 
 
 def prompt_set_names() -> list[str]:

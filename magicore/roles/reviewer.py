@@ -36,7 +36,9 @@ def shown_solution(steps: Sequence[Step], scores: Sequence[float | None] | None)
 def _with_score(number: int, text: str, score: float | None) -> str:
     shown = "no score" if score is None else f"score {math.floor(10 * score + 0.5)}/10"
     heading, colon, rest = text.partition(":")
-    is_heading = bool(colon) and heading.lower().removeprefix("step").strip().isdigit() and heading[:4].lower() == "step"
+    is_heading = (
+        bool(colon) and heading.lower().removeprefix("step").strip().isdigit() and heading[:4].lower() == "step"
+    )
     if is_heading:
         return f"{heading} ({shown}):{rest}"
     return f"Step {number} ({shown}): {text}"

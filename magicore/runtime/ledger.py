@@ -1,4 +1,4 @@
-"""What one problem has spent and what was said about it: the only mutable thing that a method touches, through Runtime."""
+"""What one problem has spent and what was said about it: the only mutable thing behind a method's runtime."""
 
 from __future__ import annotations
 

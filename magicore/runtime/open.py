@@ -11,7 +11,6 @@ from magicore.errors import CapabilityError
 from magicore.llms.base import LanguageModel
 from magicore.llms.generate import generate_with
 from magicore.llms.registry import open_model
-from magicore.llms.sampler import Sampler
 from magicore.prompts import load_prompts
 from magicore.runtime.ledger import current_ledger
 from magicore.runtime.runtime import Engine
@@ -90,7 +89,7 @@ class _Opener:
                 dtype=config.dtype,
                 deterministic=config.deterministic,
             )
-            self._models[name] = StoredModel(model, Sampler(model), self._store)
+            self._models[name] = StoredModel(model, self._store)
         return self._models[name]
 
     def reward_model(self, kind: Literal["orm", "prm"], name: str, models: Mapping[str, StoredModel]) -> Any:

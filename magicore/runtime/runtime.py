@@ -67,7 +67,7 @@ class Engine:
 
 
 TOP_LOGPROBS = 20
-"""Alternatives a position that confidence scores ask for: what DeepConf uses, and the most that common endpoints give."""
+"""Alternatives a position that confidence scores ask for: what DeepConf uses, the most that common endpoints give."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,11 +118,12 @@ class Runtime:
             self.ledger.book(role, model.name, completion.usage)
         for note in outcome.notes:
             self.ledger.warn(note)
-        if (error := first_failure(outcome)) is not None:
+        failure = first_failure(outcome)
+        if failure is not None:
             if not outcome.completions:
-                raise_if_hopeless(error, model)
-                raise error
-            self.ledger.warn(f"{len(outcome.failures)} of {len(indices)} {role} samples failed: {error}")
+                raise_if_hopeless(failure, model)
+                raise failure
+            self.ledger.warn(f"{len(outcome.failures)} of {len(indices)} {role} samples failed: {failure}")
         return list(outcome.completions)
 
     async def chains(

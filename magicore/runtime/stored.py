@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-import time
+from collections.abc import Sequence
 from dataclasses import replace
 from weakref import WeakValueDictionary
 
 from magicore.errors import LanguageModelError
 from magicore.llms.base import LanguageModel, Request
 from magicore.llms.identity import content_key
-from magicore.llms.sampler import Sampler, SampleOutcome
+from magicore.llms.sampler import SampleOutcome, Sampler
 from magicore.store.run_store import RunStore
+from magicore.types import Completion
 
 
 class StoredModel:
-    """Samples through ``sampler`` unless the store already has the sample. Completions are stored before they are used.
+    """Samples from ``model`` unless the store already has the sample. Completions are stored before they are used.
 
     ``answered`` says whether this model has given anything yet, in this process or before.
     """
 
-    def __init__(self, model: LanguageModel, sampler: Sampler, store: RunStore) -> None:
+    def __init__(self, model: LanguageModel, store: RunStore) -> None:
         self.model = model
         self.answered = False
-        self.seconds = 0.0
-        self._sampler = sampler
+        self._sampler = Sampler(model, received=self._keep)
         self._store = store
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
@@ -44,16 +44,16 @@ class StoredModel:
                 self.answered = True
             if not missing:
                 return SampleOutcome(completions=tuple(known[index] for index in request.indices))
-            started = time.perf_counter()
             outcome = await self._sampler.sample(replace(request, indices=missing))
-            self.seconds += time.perf_counter() - started
-            call = request.key
-            rows = [(keys[c.index], self.name, call.problem, call.role, c) for c in outcome.completions]
-            self._store.put_completions(rows)
-        if rows:
-            self.answered = True
         known |= {c.index: c for c in outcome.completions}
         return replace(outcome, completions=tuple(known[index] for index in request.indices if index in known))
+
+    async def _keep(self, request: Request, completions: Sequence[Completion]) -> None:
+        """Store what one call brought, before anyone uses it."""
+        call = request.key
+        rows = [(self._key(request, c.index), self.name, call.problem, call.role, c) for c in completions]
+        self._store.put_completions(rows)
+        self.answered = True
 
     def _key(self, request: Request, index: int) -> str:
         return content_key(self.name, self.model.fingerprint, request, index)

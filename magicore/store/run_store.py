@@ -1,7 +1,7 @@
 """The run store: one SQLite file that holds everything a run paid for, under content keys.
 
-Completions and scores are written, and committed, before anyone uses them; so a run that dies continues where it stopped
-and never pays twice. The store also serves as :class:`reward_models.cache.ScoreCache`.
+Completions and scores are written, and committed, before anyone uses them; so a run that dies continues where it
+stopped and never pays twice. The store also serves as :class:`reward_models.cache.ScoreCache`.
 """
 
 from __future__ import annotations
