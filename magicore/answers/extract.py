@@ -3,11 +3,13 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from magicore.answers.choice import ChoiceReader
 from magicore.answers.kinds import Kind
 from magicore.answers.markers import Marker, sites
 from magicore.answers.number_reading import NumberReader
 from magicore.answers.readings import Found, Nothing
 from magicore.answers.response import prepare
+from magicore.answers.yesno import YesNoReader
 
 Certainty = Literal["stated", "boxed", "fallback"]
 
@@ -24,7 +26,7 @@ class Extraction:
 
 def extract(text, kind, *, options=None, stop="stop", asked=None):
     response = prepare(text, cut=stop == "length")
-    reader = NumberReader(response=response)
+    reader = {"number": lambda: NumberReader(response=response), "choice": lambda: ChoiceReader(response=response, options=options), "yesno": lambda: YesNoReader(response=response)}[kind]()
     for site in reversed(sites(response.text)):
         reading = reader.read(site)
         if isinstance(reading, Found):

@@ -36,19 +36,19 @@ class Site:
 
 _TAG: Final = re.compile(r"[<\[](/?)(final_?answer|answer|ans)[>\]]", re.IGNORECASE)
 _HASH: Final = re.compile(r"(?<!#)####(?!#)[ \t]*(?=\S)")
-_PAST: Final = r"(?:is|are|'s|would(?: then)? be|should(?: then)? be|will be|must be|can be|could be|may be|might be|remains|becomes|equals)"
-_ADVERB: Final = r"(?:,?\s*(?:therefore|thus|then|hence|simply|just|clearly|indeed|actually|still|also|now|again|likely|most likely|probably|definitely)\b,?)?"
+_IS: Final = r"(?:is|are|(?:would|should|will|must|can|could|may|might)\ (?:then\ |also\ |therefore\ )?be|remains|becomes|equals)"
+_ADVERB: Final = r"(?:,?\s*(?:therefore|thus|then|hence|simply|just|clearly|indeed|actually|still|also|now|again|likely|most\ likely|probably|definitely)\b,?)?"
 _WORD: Final = re.compile(
     rf"""
     (?P<final>\bfinal\s+(?:\w+\s+)?|\bfinal(?=answer))?
-    \banswers?\b
+    (?:\banswers?\b|\b(?:correct|accurate|appropriate|final|best|revised|updated|right)\ response\b)
     (?:
         [*_\s]{{0,3}}(?:choice|option|letter|value|key)?
         [*_\s]{{0,3}}(?:\([^()\n]{{0,60}}\))?[*_`\s]{{0,3}}(?P<colon>[:=]|\u2192|->)[*_\s]{{0,3}}
       |
         (?:\s+(?:choice|option|letter|value))?
-        (?:\s+(?:to|for|of|in|from|that|we|you|I|which|as|based|given|after|among|here)\b[^.!\n:]{{0,120}}?)?
-        {_ADVERB}\s*(?<![\w])(?P<is>{_PAST})\b{_ADVERB}[*_\s]{{0,3}}:?
+        (?:\s+(?:to|for|of|in|from|that|we|you|I|which|as|based|given|after|among|here)\b(?:[^.!?\n:"]|"[^"\n]{{0,200}}"){{0,120}}?)?
+        {_ADVERB}\s*(?<![\w])(?P<is>{_IS})\b{_ADVERB}[*_\s]{{0,3}}:?
       |
         (?P<bare>[*_]{{0,2}}[ \t]*\n|[ \t]+(?=[$\d(\\]))
     )
@@ -59,7 +59,7 @@ _TIE: Final = r"[*_\s]{0,3}(?::|=|\u2192|->|est|es|ist|lautet|\u00e8|\u00e9|e|\u
 _ABROAD: Final = re.compile(
     rf"""
     (?:\b(?:r[\u00e9e]ponse|respuesta|antwort|risposta|resposta|odpowied\u017a|\u0111\u00e1p\s\u00e1n|jawaban|svar|vastaus|cevap
-        |resultado|r[\u00e9e]sultat|ergebnis|l\u00f6sung|soluci\u00f3n|solution|result|resultat|\u043e\u0442\u0432\u0435\u0442|\u0627\u0644\u0625\u062c\u0627\u0628\u0629|\u0627\u0644\u062c\u0648\u0627\u0628)\b
+        |resultado|r[\u00e9e]sultat|ergebnis|l\u00f6sung|soluci\u00f3n|result|resultat|\u043e\u0442\u0432\u0435\u0442|\u0627\u0644\u0625\u062c\u0627\u0628\u0629|\u0627\u0644\u062c\u0648\u0627\u0628)\b
        (?:[ ]\w{{1,14}})?{_TIE})
     | (?:\u7b54\u6848|\u7b54\u3048|\u6b63\u89e3|\u7ed3\u679c|\u7d50\u679c|\u89e3\u7b54)\s*(?:\u9009\u9879|\u9078\u9805)?\s*(?:\u662f|\u4e3a|\u70ba|\u306f|\u9009|\u9078|[:=])[*_\s]{{0,3}}[:]?
     | (?:\uc815\ub2f5|\ub2f5)\s?(?:\uc740|:)[*_\s]{{0,3}}

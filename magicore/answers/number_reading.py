@@ -9,8 +9,9 @@ from typing import Final
 
 from magicore.answers.markers import Site
 from magicore.answers.number import ParsedNumber, parse_number
+from magicore.answers.numerals import CARDINALS, SCALES
 from magicore.answers.readings import Found, Nothing, Reading
-from magicore.answers.refusals import declines
+from magicore.answers.refusals import declines, finds_fault
 from magicore.answers.response import Response, Sentence, sentences
 from magicore.answers.units import CURRENCY_SIGNS, known_unit
 
@@ -37,7 +38,7 @@ _TOKEN: Final = re.compile(
 _BEFORE: Final = re.compile(
     rf"(?P<outer>[-\u2013+\u00b1]?)\s?(?P<money>(?:US|A|C)?\\?[{re.escape(CURRENCY_SIGNS)}]|\bRs\.?)?\s?(?P<inner>[-\u2013+\u00b1]?)\s?$"
 )
-_BINARY: Final = re.compile(r"[\w)\]}%!.,]\s*$")
+_OPERAND: Final = re.compile(r"(?:[\d)\]}%!]|(?<![A-Za-z])[A-Za-z])\s*$")
 _GLUED: Final = re.compile(r"[A-Za-z]+")
 _ORDINAL: Final = re.compile(r"(?:st|nd|rd|th)\b", re.IGNORECASE)
 _LABEL: Final = re.compile(
@@ -47,6 +48,7 @@ _LABEL: Final = re.compile(
 _LIST_MARK: Final = re.compile(r"(?:^|\n)[ \t>*_#-]*\(?$")
 _LIST_TAIL: Final = re.compile(r"[.):][*_]{0,2}(?:\s|$)")
 _REACH: Final = 12
+_GAP: Final = 240
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -120,7 +122,7 @@ def _sign(text: str, before: re.Match[str], first: int, start: int) -> tuple[str
     at = before.start("outer") if before["outer"] else before.start("inner")
     if before["inner"] and before["money"]:
         return signs.replace("\u2013", "-"), begin
-    if at > start and _BINARY.search(text, max(start, at - 3), at):
+    if at > start and (_OPERAND.search(text, max(start, at - 3), at) or text[at - 1].isalpha()):
         return "", begin
     gap = text[at + 1 : begin]
     if gap.strip() == "" and gap and not re.search(r"[=(\[{:]\s*$", text[max(0, at - 3) : at]):
@@ -145,10 +147,23 @@ _LEAD_IN: Final = re.compile(
     r"(?:in|after|at|for|with|on|if|when|over|during|by|out of|of|from|since|given|before|within|every|each|once|because|as|while)\b[^,:]*,",
     re.IGNORECASE,
 )
+_WORKING: Final = re.compile(
+    r"^[\W_]*(?:let\b|let's|first\b|to (?:find|determine|calculate|solve|get|answer)\b|we (?:need|can|know|have to)\b|\d{1,2}[.)]\s)|(?<![\w\\])[a-z]\s*[-+*/^=]|:$",
+    re.IGNORECASE,
+)
+_COMMA: Final = re.compile(r"[\s$]*(?:\\text\{)?[,;]?\s*(?:and|\\quad)?[,;]?\s*\}?[\s$]*")
+_NUMBER_WORDS: Final = re.compile(
+    rf"\b(?:{'|'.join((*CARDINALS, *SCALES))})(?:[\s-]+(?:and\s+)?(?:{'|'.join((*CARDINALS, *SCALES))}))*\b", re.IGNORECASE
+)
+_ENDLESS: Final = re.compile(r"\binfinite(?:ly)?\b|\\infty|\binfinity\b", re.IGNORECASE)
+_EMPHASIS: Final = re.compile(r"(?:\*\*|\\boxed\{)[\s$]*$")
 _OR: Final = re.compile(r"\s*(?:\\text\{)?\s*,?\s*(?:or|oder|ou)\s*\}?[\s$*]*", re.IGNORECASE)
 _TO: Final = re.compile(r"[-\u2013\u2014]|\s?\u2013\s?|\s+(?:to|through|until)\s+[$]?", re.IGNORECASE)
 _OPERATOR: Final = re.compile(r"[-+*/^\u00d7\u00f7=]")
 _REJECTED: Final = re.compile(r"\bnot\s+[$*]*$", re.IGNORECASE)
+_UNKNOWN: Final = re.compile(
+    r"\\(?:sqrt|pi|infty|log|ln|sin|cos|tan)(?![a-zA-Z])|(?<![a-zA-Z\\])[a-zA-Z](?![a-zA-Z])\s*[-+*/^]|[-+*/^]\s*[\d.]*[a-zA-Z](?![a-zA-Z])|\d[b-fi-km-rt-zB-Z](?![a-zA-Z])"
+)
 _PLACEHOLDER: Final = re.compile(r"\s*[*_]*\[[^\]\d\n]{3,200}\]")
 _BETWEEN: Final = re.compile(r"\bbetween\s+[$*]*$", re.IGNORECASE)
 _CLOSING: Final = re.compile(r"\bconfiden(?:ce|t)\b|\bhope (?:this|that|it)\b|\blet me know\b", re.IGNORECASE)
@@ -171,7 +186,14 @@ class NumberReader:
         if site.content is None:
             return Nothing(reason="truncated")
         start, end = site.content
+        if site.exact and self._is_word_of_boxed_sentence(site, start, end):
+            return None
         return self._read_exact(start, end) if site.exact else self._read_open(start, end)
+
+    def _is_word_of_boxed_sentence(self, site: Site, start: int, end: int) -> bool:
+        """Whether this box holds a word, and another box stands right before it: a sentence boxed word by word."""
+        before = self.response.text[max(0, site.start - 3) : site.start].rstrip(" ,")
+        return before.endswith("}") and self.response.text[start:end].isalpha()
 
     def _read_exact(self, start: int, end: int) -> Reading:
         body = self.response.text[start:end]
@@ -183,8 +205,10 @@ class NumberReader:
         if declines(body):
             return Nothing(reason="refusal")
         inside = tokens(self.response.text, start, end)
-        if not inside or re.search(r"\\(?:sqrt|pi|infty|log|sin|cos)|(?<![a-zA-Z\\])[a-zA-Z](?![a-zA-Z])\s*[-+*/^]|[-+*/^]\s*[a-zA-Z](?![a-zA-Z])", body):
+        if not inside or _UNKNOWN.search(body):
             return Nothing(reason="not a number")
+        if _listed(self.response.text, inside):
+            return Nothing(reason="conflicting answers")
         sentence = Sentence(text=body, start=start, end=end)
         return self._choose(sentence)
 
@@ -206,8 +230,19 @@ class NumberReader:
                 reading = self._choose(part)
                 if reading is not None:
                     return reading
-        first = self._choose(parts[0])
-        return first if first is not None else self._last_of(parts)
+        first = None if _WORKING.search(parts[0].text) else self._choose(parts[0])
+        reading = first if first is not None else self._last_of(parts)
+        return reading if reading is not None else self._spelled(parts[0])
+
+    def _spelled(self, sentence: Sentence) -> Reading:
+        """A number in words, or Nothing, in an answer that has no digits to read."""
+        runs = [run for run in _NUMBER_WORDS.finditer(sentence.text) if run.group().lower() != "one"]
+        value = parse_number(runs[0].group()) if len(runs) == 1 else None
+        if value is None:
+            return Nothing(reason="not a number")
+        return Found(
+            value=canonical_number(value), start=sentence.start + runs[0].start(), end=sentence.start + runs[0].end()
+        )
 
     def fallback(self) -> Reading:
         """The number of the closing sentences, where nothing marks an answer."""
@@ -225,8 +260,10 @@ class NumberReader:
     def _choose(self, sentence: Sentence) -> Reading:
         """The one number of a sentence that answers; Nothing where it declines, doubts or gives a range."""
         text = self.response.text
-        if declines(sentence.text):
+        if declines(sentence.text) or finds_fault(sentence.text):
             return Nothing(reason="refusal")
+        if _ENDLESS.search(sentence.text):
+            return Nothing(reason="not a number")
         found = tokens(text, sentence.start, sentence.end)
         found = [token for token in found if not _REJECTED.search(text, max(0, token.start - 8), token.start)]
         if not found:
@@ -236,10 +273,10 @@ class NumberReader:
             return doubt
         outside = _outside_asides(sentence, found) or found
         chosen = (
-            _emphasised(text, outside)
-            or _last_after_equals(text, outside)
-            or self._computed(sentence, outside)
+            _last_after_equals(text, outside)
+            or _emphasised(text, outside)
             or _after_copula(text, sentence, outside)
+            or self._computed(sentence, outside)
             or _past_lead_in(sentence, outside)
         )
         return Found(value=canonical_number(chosen.parsed), start=chosen.start, end=chosen.end)
@@ -256,7 +293,8 @@ class NumberReader:
 
 
 def _after_equals(text: str, token: Token) -> bool:
-    return re.search(r"(?:=|\u2248|\\approx)[\s$*(\\]*$", text[max(0, token.start - 8) : token.start]) is not None
+    before = text[max(0, token.start - _GAP) : token.start].rstrip(" $*(\\{[")
+    return before.endswith(("=", "\u2248", "\\approx"))
 
 
 def _last_after_equals(text: str, found: Sequence[Token]) -> Token | None:
@@ -264,12 +302,8 @@ def _last_after_equals(text: str, found: Sequence[Token]) -> Token | None:
 
 
 def _emphasised(text: str, found: Sequence[Token]) -> Token | None:
-    bold = [
-        token
-        for token in found
-        if re.search(r"\*\*[\s$]*$", text[max(0, token.start - 4) : token.start]) or "\\boxed{" in text[max(0, token.start - 10) : token.start]
-    ]
-    return bold[-1] if bold else None
+    """The last number right after bold or in a box, unless the emphasis is on an equation."""
+    return next((token for token in reversed(found) if _EMPHASIS.search(text, max(0, token.start - 12), token.start)), None)
 
 
 def _after_copula(text: str, sentence: Sentence, found: Sequence[Token]) -> Token | None:
@@ -287,6 +321,12 @@ def _past_lead_in(sentence: Sentence, found: Sequence[Token]) -> Token:
 def _outside_asides(sentence: Sentence, found: Sequence[Token]) -> list[Token]:
     asides = [(sentence.start + m.start(), sentence.start + m.end()) for m in _ASIDE.finditer(sentence.text)]
     return [token for token in found if not any(a <= token.start < b for a, b in asides)]
+
+
+def _listed(text: str, found: Sequence[Token]) -> bool:
+    """Whether different numbers stand side by side as a list."""
+    pairs = zip(found, found[1:], strict=False)
+    return any(_COMMA.fullmatch(text[a.end : b.start]) and a.value != b.value for a, b in pairs)
 
 
 def _doubt(text: str, found: Sequence[Token]) -> Nothing | None:

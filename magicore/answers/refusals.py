@@ -11,14 +11,25 @@ _REFUSAL: Final = re.compile(
     | \b(?:not\ enough|insufficient|inadequate|lack\ of|without\ (?:more|further|additional|any|specific|the|this|knowing|that)\w*|need\ more|missing)\s+(?:\w+\s+){0,2}?information\b
     | \bno\ (?:\w+\s+){0,2}?(?:solution|answer)s?\b(?!\s+choice)
     | \bnot\ (?:solvable|answerable|determinable|(?:a\ )?valid\ (?:question|problem))\b | \bunsolvable\b
-    | \b(?:unknown|undetermined|indeterminate|inconclusive|unanswerable|undefined|ambiguous)\b
+    | \b(?:unknown|undetermined|indeterminate|inconclusive|unanswerable|undefined|ambiguous|uncertain|unclear|not\ clear)\b
+    | \bneeds?\ (?:\w+\ ){0,2}?clarification\b
     | \b(?:do|does|did)(?:\ not|n't)\ (?:provide|give|have|contain|specify)\ (?:\w+\s+){0,3}?(?:information|data|details)
     | \b(?:depends|dependent)\ on\b
     | \bI(?:\ am|'m)\ (?:not\ sure|sorry,\ but|unsure|uncertain) | \bI\ (?:don't|do\ not)\ know\b
-    | \b(?:error|mistake|inconsisten\w+|contradict\w+)\ in\ the\ (?:\w+\s+){0,2}?(?:problem|question|information|statement)
     """,
     re.VERBOSE | re.IGNORECASE,
 )
+
+
+_FAULT: Final = re.compile(
+    r"\b(?:error|mistake|inconsisten\w+|contradict\w+|flaw)s?\b(?:\s+\w+){0,2}?\s+in\s+the\s+(?:\w+\s+){0,2}?(?:problem|question|information|statement)",
+    re.IGNORECASE,
+)
+
+
+def finds_fault(sentence: str) -> bool:
+    """Whether a sentence says that the question is at fault, which declines an answer unless one is chosen anyway."""
+    return _FAULT.search(sentence) is not None
 
 
 def declines(sentence: str) -> bool:

@@ -1,0 +1,135 @@
+"""Yes/no questions: which of the two a response says, if it says one."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from magicore.answers.markers import Site
+from magicore.answers.readings import Found, Nothing, Reading
+from magicore.answers.refusals import declines
+from magicore.answers.response import Response, Sentence, sentences
+
+_YES: Final = frozenset("yes yeah yep true correct sí oui ja да evet hai 是 はい 예 نعم हाँ sim".split())
+_NO: Final = frozenset("no nope false incorrect non nein нет hayır iie 否 不是 いいえ 아니요 لا नहीं não".split())
+_WORD: Final = re.compile(
+    r"(?<![\w-])(?:yes|no|true|false)(?![\w-])|(?<![\w])(?:oui|nein|да|нет|sí|não)(?!\w)|是的|不是|はい|いいえ|نعم", re.IGNORECASE
+)
+_FIRST: Final = re.compile(r"[\s*_\"'`$(\[{\\]*(?:(?:text|textbf)\{)?(?P<word>[^\W\d_]+)", re.IGNORECASE)
+_CLOSING_WORD: Final = re.compile(r"(?:^|[:,]\s)[\s*_\"'(\[]*(?P<word>[^\W\d_]{1,9})[\s.!*_\"')\]]*$")
+_STANDALONE_NO: Final = re.compile(r"[\s]*(?:[.,;:!)\]*\"'}]|$|\n|\u2014|-|\s(?:it|he|she|they|there|this|that|the|a|not|because|since|as|for|I|we|you|based|due|given|under|in|according|if|unless|[A-Z])\b)")
+_BOTH: Final = re.compile(
+    r"(?:yes|true)\b[^.\n]{0,60}?\b(?:or|and|nor|/)\b[\s\"'(an]{0,8}(?:absolute\s|simple\s)?(?:no|false)\b"
+    r"|\b(?:no|false)\b[^.\n]{0,30}?\b(?:or|and|nor)\b[\s\"'(an]{0,8}(?:yes|true)\b|yes/no",
+    re.IGNORECASE,
+)
+_MAYBE: Final = re.compile(
+    r"\b(?:maybe|perhaps|uncertain|unclear|undetermined|indetermina\w+|inconclusive|unknown|n/a|not\ applicable|it\ depends|depends\ on|debatable)\b",
+    re.IGNORECASE,
+)
+_CONCLUDES: Final = re.compile(
+    r"[*_\s\"(]*(?:therefore|thus|so|hence|consequently|in conclusion|to conclude|in summary|overall|as a result|based on|given)\b",
+    re.IGNORECASE,
+)
+_HEDGE: Final = re.compile(r"\b(?:may|might|could|possib\w+|challenging|some|exclusive\w*|necessarily|only|without)\b", re.IGNORECASE)
+_NEGATION: Final = re.compile(
+    r"\b(?:not|cannot|never|nor|neither)\b|n't\b|\b(?:unlikely|impossible|unable|incorrect|false|untrue)\b", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class YesNoReader:
+    """Reads one response for yes or no."""
+
+    response: Response
+
+    def read(self, site: Site) -> Reading:
+        """The word at a place that states an answer."""
+        if site.content is None:
+            return None
+        start, end = site.content
+        parts = list(sentences(self.response.text, start, end))
+        if not parts:
+            return None
+        first = self._first_word(parts[0])
+        if first is not None:
+            return first
+        for part in parts[:1]:
+            reading = self._words(part)
+            if reading is not None:
+                return reading
+            if declines(part.text) or _MAYBE.search(part.text):
+                return Nothing(reason="refusal")
+        return None
+
+    def fallback(self) -> Reading:
+        """Yes or no where nothing marks an answer: the closing word, the opening word, the conclusion."""
+        text = self.response.text
+        parts = list(sentences(text, 0, len(text)))
+        if not parts:
+            return None
+        for part in reversed(parts):
+            if _BOTH.search(part.text):
+                return Nothing(reason="refusal" if declines(part.text) else "conflicting answers")
+            word = self._lone(part)
+            if word is not None:
+                return word
+            if _CONCLUDES.match(part.text):
+                reading = self._words(part)
+                if reading is not None:
+                    return reading
+                if declines(part.text) or _MAYBE.search(part.text):
+                    return Nothing(reason="refusal")
+        return self._first_word(parts[0]) or self._denial(parts)
+
+    def _denial(self, parts: Sequence[Sentence]) -> Reading:
+        """No, where the closing conclusion denies without the word: "Therefore, she was not there"."""
+        last = next((part for part in reversed(parts) if _CONCLUDES.match(part.text)), parts[-1])
+        hedged = _MAYBE.search(last.text) or _HEDGE.search(last.text) or declines(last.text)
+        denied = _NEGATION.search(last.text) if not hedged else None
+        return Found(value="no", start=last.start, end=last.end) if denied else None
+
+    def _first_word(self, sentence: Sentence) -> Reading:
+        match = _FIRST.match(sentence.text)
+        if match is None:
+            return None
+        value = polarity(match["word"])
+        if value is None or not _STANDALONE_NO.match(sentence.text, match.end("word")):
+            return None
+        if _BOTH.search(sentence.text):
+            return Nothing(reason="conflicting answers")
+        at = sentence.start + match.start("word")
+        return Found(value=value, start=at, end=at + len(match["word"]))
+
+    def _lone(self, sentence: Sentence) -> Reading:
+        """A sentence that is one word, or ends in one after a comma or colon."""
+        match = _CLOSING_WORD.search(sentence.text)
+        value = polarity(match["word"]) if match else None
+        if match is None or value is None:
+            return None
+        at = sentence.start + match.start("word")
+        return Found(value=value, start=at, end=at + len(match["word"]))
+
+    def _words(self, sentence: Sentence) -> Reading:
+        """The one of yes and no that a sentence holds."""
+        if _BOTH.search(sentence.text):
+            return Nothing(reason="refusal" if declines(sentence.text) else "conflicting answers")
+        found = [
+            match
+            for match in _WORD.finditer(sentence.text)
+            if polarity(match.group()) == "yes" or _STANDALONE_NO.match(sentence.text, match.end())
+        ]
+        if not found:
+            return None
+        last = found[-1]
+        value = polarity(last.group())
+        at = sentence.start + last.start()
+        return None if value is None else Found(value=value, start=at, end=at + len(last.group()))
+
+
+def polarity(word: str) -> str | None:
+    """'yes' or 'no' for a word of either meaning, else None."""
+    lower = word.casefold()
+    if lower in _YES:
+        return "yes"
+    return "no" if lower in _NO else None
