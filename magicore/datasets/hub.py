@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from magicore.datasets.readers import plain
 from magicore.errors import InputError, MissingExtraError
 from magicore.store.json_lines import Record
+
+_COLON = re.compile(r":(?![^\[]*\])")
+"""A colon outside brackets: a split may be sliced, ``test[:10]``."""
 
 
 class HubName(NamedTuple):
@@ -25,7 +29,7 @@ def parse_hub_name(source: str) -> HubName:
     Raises:
         InputError: It has not two or three parts after ``hf:``.
     """
-    parts = source.removeprefix("hf:").split(":")
+    parts = _COLON.split(source.removeprefix("hf:"))
     if len(parts) not in (2, 3) or not all(parts):
         raise InputError(f"{source}: write hf:NAME:CONFIG:SPLIT or hf:NAME:SPLIT, such as hf:openai/gsm8k:main:test")
     name, _, revision = parts[0].partition("#")

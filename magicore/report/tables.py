@@ -7,7 +7,7 @@ import io
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import IO, Final
+from typing import Final, TextIO
 
 from rich import box
 from rich.console import Console
@@ -172,7 +172,7 @@ def as_text(table: Table, *, encoding: str = "utf-8") -> str:
     return "".join(f"{line.rstrip()}\n" for line in data.getvalue().decode(encoding).split("\n")[:-1])
 
 
-def show(table: Table, file: IO[str] | None = None) -> None:
+def show(table: Table, file: TextIO | None = None) -> None:
     """Print the table: fitted to a terminal, whole and plain into a file or a pipe."""
     target = sys.stdout if file is None else file
     if target.isatty():
