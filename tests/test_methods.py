@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -79,7 +80,9 @@ def by_role(solver: Sequence[str], refiner: Callable[[int], str] | None = None) 
 
 
 # methods.md, section 3, first row: easy. S = 1.72 1.61 .44 1.6819 .6
-EASY = [chain_text("a", "The final answer is 72."), chain_text("b", "The final answer is 72.")] + [
+EASY = [
+    chain_text("a", "The final answer is 72."),
+    chain_text("b", "The final answer is 72."),
     chain_text("c", "The final answer is 36."),
     chain_text("d", "d2", "The final answer is 72."),
     chain_text("I do not know."),
@@ -91,7 +94,15 @@ HARD = [chain_text(f"h{i}", f"The final answer is {a}.") for i, a in enumerate((
 HARD_O = dict(zip(HARD, (0.30, 0.28, 0.26, 0.22, 0.25), strict=True))
 HARD_S = dict(zip(HARD, ([0.5, 0.4], [0.6, 0.5], [0.4, 0.7], [0.3, 0.6], [0.5, 0.5]), strict=True))
 
-CALIBRATION = '{"mu": 1.0, "sigma": 0.4, "n": 10, "population": "batch", "orm": "o", "prm": "p", "aggregation": "product", "version": 1}'
+CALIBRATION = {
+    "mu": 1.0,
+    "sigma": 0.4,
+    "n": 10,
+    "population": "batch",
+    "orm": "o",
+    "prm": "p",
+    "aggregation": "product",
+}
 
 
 def solve(
@@ -111,7 +122,7 @@ def solve(
 @pytest.fixture
 def fixed(tmp_path: Any) -> str:
     path = tmp_path / "calibration.json"
-    path.write_text(CALIBRATION)
+    path.write_text(json.dumps({**CALIBRATION, "version": 1}))
     return f"fixed:{path}"
 
 
@@ -139,9 +150,8 @@ def test_a_hard_question_is_refined_and_the_k_best_by_o_are_kept(fixed: str) -> 
     assert [scored.chain.parent for scored in second.chains] == [f"q/solver/0/0/{i}" for i in range(5)]
     assert [review.text for review in second.reviews] == [f"feedback on chain {i}" for i in range(5)]
     # o in order: .30 .28 .26 .22 .25 | .29 .95 .10 .96 .27 -> the five best are .96 .95 .30 .29 .28
-    assert second.kept == ("q/solver/0/0/0", "q/solver/0/0/1") + tuple(
-        scored.chain.id for i, scored in enumerate(second.chains) if i in (0, 1, 3)
-    )
+    new = [scored.chain.id for scored in second.chains]
+    assert second.kept == ("q/solver/0/0/0", "q/solver/0/0/1", new[0], new[1], new[3])
     assert second.verdict is not None and second.verdict.easy and result.stop == "done"
     assert result.answer == "72"
     # S of the kept: 5 -> .30 + .2; 7 -> .28 + .3; 72 -> (.29 + .95 + .96) + 3 * .81

@@ -13,7 +13,7 @@ from typing import Any
 
 from difficulty import Confusion, Evidence, OracleRouter, compare_verdicts, router
 from magicore._sync import run_sync
-from magicore.ablations.comparison import MethodRow, method_row
+from magicore.ablations.comparison import method_row
 from magicore.api import as_problems
 from magicore.chains import answer_classes
 from magicore.config import RunConfig, load_config
@@ -21,6 +21,7 @@ from magicore.errors import InputError
 from magicore.methods import make_method
 from magicore.methods.conclude import is_correct, vote_on
 from magicore.methods.magicore import Magicore
+from magicore.report.tables import MethodRow
 from magicore.runtime.directory import CONFIG, STORE
 from magicore.runtime.open import open_engine
 from magicore.runtime.run import RunOutcome, initial_chains, run_method

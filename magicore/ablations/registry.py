@@ -13,15 +13,15 @@ from magicore.errors import UnknownNameError
 
 def _easy_hard(directory: Path, csv: Path | None, console: Console) -> None:
     from magicore.ablations.easy_hard import easy_hard
-    from magicore.report.tables import confusion_table, methods_csv, methods_table
+    from magicore.report.tables import confusion_table, method_csv, method_table
 
     found = easy_hard(directory)
-    console.print(methods_table(found.strategies, title="Easy and hard"))
+    console.print(method_table(found.strategies, title="Easy and hard"))
     console.print(f"refining everything fixed {found.fixed} answers and broke {found.broken}", highlight=False)
     if found.confusion is not None:
-        console.print(confusion_table(found.confusion))
+        console.print(confusion_table({"route": found.confusion}, title="The router against the oracle"))
     if csv is not None:
-        csv.write_text(methods_csv(found.strategies), encoding="utf-8")
+        csv.write_text(method_csv(found.strategies), encoding="utf-8")
 
 
 STUDIES: dict[str, Callable[[Path, Path | None, Console], None]] = {"easy-hard": _easy_hard}

@@ -8,12 +8,12 @@ from typing import Any
 from rich.console import Console
 
 from magicore._sync import run_sync
-from magicore.ablations.comparison import MethodRow, compare_methods
+from magicore.ablations.comparison import compare_methods
 from magicore.api import as_problems
 from magicore.cli.running import ProgressObserver
 from magicore.config import RunConfig
 from magicore.methods import AnyMethod, make_method
-from magicore.report.tables import methods_table
+from magicore.report.tables import MethodRow, method_table, show
 from magicore.runtime.open import open_engine
 from magicore.store.run_store import RunStore
 from magicore.types import Result
@@ -31,7 +31,7 @@ def show_demo(settings: Mapping[str, Any], *, k: int, iterations: int, max_token
     ]
     rows, results = run_sync(_compare(config, methods))
     console = Console()
-    console.print(methods_table(rows, title=f"{config.model} on {config.data}, k = {k}, {iterations} round(s)"))
+    show(method_table(rows, title=f"{config.model} on {config.data}, k = {k}, {iterations} round(s)"))
     console.print(_routing(results["magicore"]), highlight=False)
     if config.model == DEFAULTS["model"]:
         console.print("The embedded model has 135M parameters: it is weak, and it is real.", highlight=False)

@@ -10,9 +10,10 @@ from typing import Any, Self
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
+from magicore.ablations.comparison import method_row
 from magicore.api import Run, run
 from magicore.errors import MagicoreError
-from magicore.report.tables import run_table
+from magicore.report.tables import method_table, show, verdict_table
 from magicore.runtime.run import RunObserver
 from magicore.types import Problem, Result
 
@@ -73,7 +74,9 @@ def show_run(finished: Run, out: Path | None) -> None:
         MagicoreError: every problem failed.
     """
     console = Console()
-    console.print(run_table(finished.results, finished.summary))
+    show(method_table([method_row(finished.config.method, finished.results, finished.outcome.wall_s)]))
+    if any(result.verdict is not None for result in finished.results):
+        show(verdict_table(finished.results))
     failures = [result for result in finished.results if result.error is not None]
     if failures:
         first = failures[0].error

@@ -18,7 +18,7 @@ class WeightedSelfConsistency:
 
     Attributes:
         k: Chains.
-        weights: What a chain weighs: ``S``, ``o``, ``s``, ``mean`` (of S, instead of its sum) or ``logprob``.
+        weights: What a chain weighs: ``S``, ``o``, ``s``, ``mean-S`` (the mean of S, instead of its sum) or ``logprob``.
     """
 
     name: ClassVar[str] = "weighted-self-consistency"

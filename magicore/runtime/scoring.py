@@ -21,7 +21,7 @@ class ScoringService(Generic[ScoreT]):
     """One reward model of a run.
 
     Requests of many problems that wait at the same time are scored in one batch; a model with its own ``ascore`` (one
-    that does I/O) is awaited directly. Every score is stored before it is returned, and equal solutions are scored once.
+    that does I/O) is awaited directly. Every score is stored before it is returned; equal solutions are scored once.
     """
 
     def __init__(self, model: OutcomeRewardModel | ProcessRewardModel, cache: ScoreCache) -> None:
