@@ -31,11 +31,11 @@ _OPENING: Final = re.compile(
 )
 _GLUED: Final = re.compile(r"[\s*_\"'`$(\[{]*(?P<letters>[A-Z]{2,8})(?![A-Za-z0-9'-])[\s*_.)\]}]*(?:\n|$)")
 _LISTED: Final = re.compile(r"[\s*_\"'`$(\[{]*(?P<letters>[A-Z](?:\s?,\s?[A-Z])+)(?!\w)[\s*_.)\]}]*(?:\n|$)")
-_WORD_AFTER: Final = re.compile(r"\s(?!because|since|as\b|and|or\b|is\b|was\b|not|rather|but|with|for\b|if\b|by\b)[a-z]+")
+_WORD_AFTER: Final = re.compile(r"\s+(?!because|since|as\b|and|or\b|is\b|was\b|not|rather|but|with|for\b|if\b|by\b)[a-z]+")
 _PRONOUN: Final = re.compile(r"\s+[a-z']")
 _NEGATED: Final = re.compile(
     r"(?:\b(?:not|neither|nor|rather\ than|instead\ of|except|other\ than|eliminate[sd]?|rules?\ out|exclude[sd]?)|n't|\u4e0d\u662f|\u975e|\bnon|\bpas)"
-    r"(?:\s+be|[\s\"'(),:\[\]*\\]|\b(?:options?|choices?|answers?|statements?|chose|chosen|selected|picked|stated|the|my|was|to|an?|or|and|for|it|make|sense|both|either)\b|\b[A-Z]\b)*$",
+    r"(?>[\s\"'(),:\[\]*\\]|\b(?:be|options?|choices?|answers?|statements?|chose|chosen|selected|picked|stated|the|my|was|to|an|or|and|for|it|make|sense|both|either|[A-Z])\b)*+$",
     re.IGNORECASE,
 )
 _DENIED: Final = re.compile(
@@ -121,7 +121,7 @@ class ChoiceReader:
                 continue
             reading = self._sentence(part, bare=True, stated=False)
             if isinstance(reading, Found):
-                return reading
+                return Found(value=reading.value, start=reading.start, end=reading.end, marker="last-letter")
             if isinstance(reading, Nothing):
                 if reading.reason != "conflicting answers":
                     return doubt or reading
@@ -222,7 +222,9 @@ class ChoiceReader:
 
     def _led(self, mention: Mention, sentence: Sentence) -> bool:
         before = self.response.text[max(sentence.start, mention.start - 40) : mention.start]
-        return not before.strip(" \"'(*[") or _LEADS.search(before) is not None
+        if not before.strip(" \"'(*["):
+            return mention.strong or not _WORD_AFTER.match(self.response.text, mention.end, sentence.end)
+        return _LEADS.search(before) is not None
 
     def _by_text(self, body: str, start: int, end: int) -> Reading:
         """The option whose text stands in `body`: as all of it, or as the only option text in it."""

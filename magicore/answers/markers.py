@@ -92,8 +92,8 @@ def sites(text: str) -> list[Site]:
         *((match.start(), match.end(), "hash") for match in _HASH.finditer(text)),
     ]
     closed = [Site(marker="boxed", start=box.start, content=box.inner) for box in boxes(text)]
-    headings = [match.start() for match in _HEADING.finditer(text)]
-    return sorted(closed + _tagged(text) + _open_sites(text, starts, headings), key=lambda site: site.start)
+    closed += _tagged(text)
+    return sorted(closed + _open_sites(text, starts), key=lambda site: site.start)
 
 
 def _tagged(text: str) -> list[Site]:
@@ -124,14 +124,14 @@ def _states(text: str, match: re.Match[str]) -> bool:
     return not (match["is"] and _NOT_ITS_ANSWER.match(text, match.end()))
 
 
-def _open_sites(text: str, starts: list[tuple[int, int, Marker]], headings: list[int]) -> list[Site]:
-    """Sites without a closing delimiter: their content runs to the next heading, or the end."""
+def _open_sites(text: str, starts: list[tuple[int, int, Marker]]) -> list[Site]:
+    """Sites without a closing delimiter: their content runs to the next such site or heading, or to the end."""
     found: list[Site] = []
-    heading = len(headings)
+    headings = [match.start() for match in _HEADING.finditer(text)]
     stop = len(text)
     for start, end, marker in sorted(starts, reverse=True):
-        while heading and headings[heading - 1] >= end:
-            heading -= 1
-            stop = headings[heading]
+        while headings and headings[-1] >= end:
+            stop = min(stop, headings.pop())
         found.append(Site(marker=marker, start=start, content=(end, max(end, stop))))
+        stop = min(stop, start)
     return found

@@ -1,10 +1,10 @@
 """Finding the number that a response gives as its answer, among all the numbers it mentions."""
 
 import re
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from typing import Final
 
 from magicore.answers.markers import Site
@@ -49,6 +49,10 @@ _LIST_MARK: Final = re.compile(r"(?:^|\n)[ \t>*_#-]*\(?$")
 _LIST_TAIL: Final = re.compile(r"[.):][*_]{0,2}(?:\s|$)")
 _REACH: Final = 12
 _GAP: Final = 240
+_MOST_TOKENS: Final = 400
+_LONGEST_TOKEN: Final = 400
+_LOOK_BACK: Final = 4000
+_RESULTS: Final = 3
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -67,8 +71,9 @@ class Token:
 def tokens(text: str, start: int, end: int) -> list[Token]:
     """The numbers in `text[start:end]`; variables with coefficients, labels, list marks and ordinals are none."""
     found: list[Token] = []
-    for match in _TOKEN.finditer(text, start, end):
-        found.extend(_read_token(text, match, start, end))
+    for match in deque(_TOKEN.finditer(text, start, end), maxlen=_MOST_TOKENS):
+        if match.end() - match.start() <= _LONGEST_TOKEN:
+            found.extend(_read_token(text, match, start, end))
     return found
 
 
@@ -102,9 +107,11 @@ def _unit_glued(text: str, at: int, end: int) -> bool:
 def _is_label(text: str, first: int, last: int, start: int) -> bool:
     if _LABEL.search(text, max(0, first - 20), first):
         return True
-    line = text.rfind("\n", 0, first) + 1
-    return bool(_LIST_MARK.search(text, max(line - 1, 0), first) and _LIST_TAIL.match(text, last)) and (
-        bool(re.match(r"\d{1,2}$", text[first:last])) and not _ends_line(text, last)
+    return (
+        re.fullmatch(r"\d{1,2}", text[first:last]) is not None
+        and _LIST_MARK.search(text[max(0, first - _REACH) : first]) is not None
+        and _LIST_TAIL.match(text, last) is not None
+        and not _ends_line(text, last)
     )
 
 
@@ -175,12 +182,6 @@ class NumberReader:
 
     response: Response
 
-    @cached_property
-    def results(self) -> Sequence[Token]:
-        """The numbers that stand after an equals sign, in order: what the response computed."""
-        text = self.response.text
-        return [token for token in tokens(text, 0, len(text)) if _after_equals(text, token)]
-
     def read(self, site: Site) -> Reading:
         """The number at a place that states an answer."""
         if site.content is None:
@@ -210,7 +211,7 @@ class NumberReader:
         if _listed(self.response.text, inside):
             return Nothing(reason="conflicting answers")
         sentence = Sentence(text=body, start=start, end=end)
-        return self._choose(sentence)
+        return self.choose(sentence)
 
     def _read_open(self, start: int, end: int) -> Reading:
         """The number in an answer's text: its first line if that is a bare number, else its conclusion."""
@@ -227,10 +228,10 @@ class NumberReader:
                 return Found(value=canonical_number(bare), start=span[0], end=span[1])
         for part in reversed(parts):
             if _CONCLUDES.match(part.text):
-                reading = self._choose(part)
+                reading = self.choose(part)
                 if reading is not None:
                     return reading
-        first = None if _WORKING.search(parts[0].text) else self._choose(parts[0])
+        first = None if _WORKING.search(parts[0].text) else self.choose(parts[0])
         reading = first if first is not None else self._last_of(parts)
         return reading if reading is not None else self._spelled(parts[0])
 
@@ -248,16 +249,19 @@ class NumberReader:
         """The number of the closing sentences, where nothing marks an answer."""
         text = self.response.text
         parts = [part for part in sentences(text, 0, len(text)) if not _CLOSING.search(part.text)]
-        return self._last_of(parts)
+        reading = self._last_of(parts)
+        if isinstance(reading, Found):
+            return Found(value=reading.value, start=reading.start, end=reading.end, marker="last-number")
+        return reading
 
     def _last_of(self, parts: Sequence[Sentence]) -> Reading:
         for part in reversed(parts):
-            reading = self._choose(part)
+            reading = self.choose(part)
             if reading is not None:
                 return reading
         return None
 
-    def _choose(self, sentence: Sentence) -> Reading:
+    def choose(self, sentence: Sentence) -> Reading:
         """The one number of a sentence that answers; Nothing where it declines, doubts or gives a range."""
         text = self.response.text
         if declines(sentence.text) or finds_fault(sentence.text):
@@ -282,10 +286,12 @@ class NumberReader:
         return Found(value=canonical_number(chosen.parsed), start=chosen.start, end=chosen.end)
 
     def _computed(self, sentence: Sentence, found: Sequence[Token]) -> Token | None:
+        """The number that is among the last results computed before the sentence."""
         if len(found) == 1:
             return found[0]
-        earlier = [result for result in self.results if result.start < sentence.start][-3:]
-        for result in reversed(earlier):
+        text, start = self.response.text, max(0, sentence.start - _LOOK_BACK)
+        earlier = [token for token in tokens(text, start, sentence.start) if _after_equals(text, token)]
+        for result in reversed(earlier[-_RESULTS:]):
             for token in found:
                 if token.value == result.value:
                     return token

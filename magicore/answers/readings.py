@@ -1,7 +1,9 @@
 """What a reader of one answer kind gives back: an answer found, or a reason why there is none."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
+
+from magicore.answers.markers import Marker, Site
 
 Reason = Literal[
     "no answer stated",
@@ -12,7 +14,6 @@ Reason = Literal[
     "no such option",
     "none of the options",
     "not a number",
-    "not a date",
     "placeholder",
 ]
 """Why a response has no answer."""
@@ -20,11 +21,19 @@ Reason = Literal[
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Found:
-    """An answer: its canonical value, and where it stands in the text."""
+    """An answer.
+
+    Attributes:
+        value: Its canonical text.
+        start: Where it begins in the response.
+        end: Where it ends.
+        marker: What it was read from, where that is not the site that was asked about.
+    """
 
     value: str
     start: int
     end: int
+    marker: Marker | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,3 +45,15 @@ class Nothing:
 
 Reading = Found | Nothing | None
 """A reader's result; None means that there is nothing to read here, so that other places may be tried."""
+
+
+class Reader(Protocol):
+    """Reads one prepared response for one answer kind."""
+
+    def read(self, site: Site) -> Reading:
+        """What a place that states an answer says."""
+        ...
+
+    def fallback(self) -> Reading:
+        """What the response says where nothing marks an answer."""
+        ...

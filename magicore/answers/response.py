@@ -17,9 +17,9 @@ _NEXT_QUESTION: Final = re.compile(r"\n\s*(?:Human|User|Question|Problem|Q)\s*\d
 _ANSWERED: Final = re.compile(r"\\boxed|answer\W{0,4}\s?(?:is|:)|####", re.IGNORECASE)
 _CALCULATOR: Final = re.compile(r"<<[^<>\n]{0,200}>>")
 _SENTENCE_END: Final = re.compile(
-    r"(?<!\bMr)(?<!\bMs)(?<!\bDr)(?<!\bRs)(?<!\bvs)(?<!\bSt)(?<!\bNo)(?<!\bno)(?<!\bJr)(?<!\bMrs)(?<!\be\.g)(?<!\bi\.e)"
-    r"(?<!\betc)(?<!\bapprox)(?<![\s(][A-Z])(?<!^\d)(?<!\n\d)(?<!\n\d\d)"
-    r"[.!?][\"')\]*_]{0,4}(?=\s)|[\u3002\uff01\uff1f]|\n"
+    r"[.!?](?<!\bMr\.)(?<!\bMs\.)(?<!\bDr\.)(?<!\bRs\.)(?<!\bvs\.)(?<!\bSt\.)(?<!\b[Nn]o\.)(?<!\bJr\.)(?<!\bMrs\.)"
+    r"(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\betc\.)(?<!\bapprox\.)(?<![\s(][A-Z]\.)(?<!^\d\.)(?<!\n\d\.)(?<!\n\d\d\.)"
+    r"[\"')\]*_]{0,4}(?=\s)|[\u3002\uff01\uff1f]|\n"
 )
 
 

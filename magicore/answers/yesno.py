@@ -72,8 +72,8 @@ class YesNoReader:
             if _BOTH.search(part.text):
                 return Nothing(reason="refusal" if declines(part.text) else "conflicting answers")
             word = self._lone(part)
-            if word is not None:
-                return word
+            if isinstance(word, Found):
+                return Found(value=word.value, start=word.start, end=word.end, marker="last-line")
             if _CONCLUDES.match(part.text):
                 reading = self._words(part)
                 if reading is not None:

@@ -1,0 +1,156 @@
+"""Finding the expression that a response gives as its answer: as written, for the comparison to parse."""
+
+import re
+from bisect import bisect_left
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+from magicore.answers.boxed import Box, boxes
+from magicore.answers.markers import Site
+from magicore.answers.number_reading import NumberReader
+from magicore.answers.readings import Found, Nothing, Reading
+from magicore.answers.refusals import declines
+from magicore.answers.response import Response, Sentence, sentences
+
+_MATH: Final = re.compile(r"\$\$(?P<d>[^$]+)\$\$|\$(?P<s>(?:\\\$|[^$\n])+)\$|\\\((?P<p>.+?)\\\)|\\\[(?P<b>.+?)\\\]", re.DOTALL)
+_NEXT_IN_LIST: Final = re.compile(r"[\s$.]*(?:[,;]|\\text\{\s*and\s*\}|\band\b|\\quad)+[\s$,;]*(?:\\text\{\s*and\s*\}|\band\b)?[\s$]*")
+_COPULA: Final = re.compile(r"(?:\b(?:is|are|be|equals?|was|were|to|of|gives?|get)\b|=|:)(?:\s+(?:equal to|exactly|simply|just|then|now|also))?\s*", re.IGNORECASE)
+_COMMANDS: Final = re.compile(
+    r"\\(?:text|mathrm|mathbf|textbf|mbox|operatorname)\s*\{[^{}]*\}|\\[a-zA-Z]+|\b(?:sqrt|pi|sin|cos|tan|log|ln|exp|frac|inf|infty|or|and|infinity|deg|degrees)\b"
+)
+_WORD: Final = re.compile(r"[^\W\d_]{2,}")
+_NAMED: Final = re.compile(r"^(?:\\angle\s*[A-Za-z]+|m\\angle\s*[A-Za-z]+|[A-Za-z]{2,}|\\text\{[^{}]*\})\s*=\s*(?=[^=]*$)")
+_DRESS: Final = re.compile(r"^(?:\s|\\[,;:!]|\*|`|\\displaystyle)+|(?:\s|\\[,;:!]|[.,;:!?*`])+$")
+_HAS_VALUE: Final = re.compile(r"\d|\\[a-zA-Z]|[a-zA-Z]")
+_LONGEST: Final = 100_000
+_LONGEST_IN_PROSE: Final = 2_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class MathReader:
+    """Reads one response for an expression."""
+
+    response: Response
+
+    @cached_property
+    def _boxes(self) -> list[Box]:
+        return boxes(self.response.text)
+
+    def read(self, site: Site) -> Reading:
+        """The expression at a place that states an answer."""
+        if site.content is None:
+            return Nothing(reason="truncated")
+        start, end = site.content
+        if site.exact:
+            start = self._start_of_list(site, start)
+            return self._boxed(start, end) if start != site.content[0] else self._expression(start, end)
+        parts = list(sentences(self.response.text, start, end))
+        if not parts:
+            return None
+        if _is_math(parts[0].text):
+            return self._expression(parts[0].start + _past_equals(parts[0].text), parts[0].end)
+        reading = self._sentence(parts[0])
+        return reading if reading is not None else self._last_of(parts[1:])
+
+    def fallback(self) -> Reading:
+        """The expression of the closing sentences, where nothing marks an answer."""
+        text = self.response.text
+        return self._last_of(list(sentences(text, 0, len(text))))
+
+    def _last_of(self, parts: list[Sentence]) -> Reading:
+        for part in reversed(parts):
+            reading = self._sentence(part)
+            if reading is not None:
+                return reading
+        return None
+
+    def _start_of_list(self, site: Site, start: int) -> int:
+        """Where a list of boxes that ends with this one begins: three boxes with commas between are one answer."""
+        first, following = start, site.start
+        for box in reversed(self._boxes[: bisect_left(self._boxes, site.start, key=lambda box: box.start)]):
+            if box.inner is None or not _NEXT_IN_LIST.fullmatch(self.response.text, box.end, following):
+                break
+            first, following = box.inner[0], box.start
+        return first
+
+    def _boxed(self, start: int, end: int) -> Reading:
+        """The contents of adjacent boxes as one list."""
+        inner = [box.inner for box in self._boxes if box.inner and start <= box.inner[0] <= end]
+        items = [trimmed(self.response.raw[a:b]) for a, b in inner]
+        return Found(value=", ".join(items), start=start, end=end)
+
+    def _expression(self, start: int, end: int) -> Reading:
+        raw = self.response.raw[start:end]
+        if len(raw) > _LONGEST or not _HAS_VALUE.search(raw):
+            return None
+        value = trimmed(raw)
+        if not value or re.fullmatch(r"(?:your |the |final )*(?:answer|expression|result)", value, re.IGNORECASE):
+            return None
+        if declines(value) and not re.search(r"\d|\\", value.replace("\\text", "")):
+            return Nothing(reason="refusal")
+        return Found(value=value, start=start, end=end)
+
+    def _sentence(self, sentence: Sentence) -> Reading:
+        """The expression that a sentence ends in: its last formula, or what follows "is"."""
+        if declines(sentence.text):
+            return Nothing(reason="refusal")
+        formulas = list(_MATH.finditer(sentence.text)) if len(sentence.text) <= _LONGEST_IN_PROSE else []
+        tail = self._tail(sentence)
+        if formulas and (tail is None or formulas[-1].end() >= tail[0]):
+            formula = formulas[-1]
+            group = formula.lastgroup or "s"
+            start, end = formula.span(group)
+            start += _past_equals(formula[group])
+            return self._expression(sentence.start + start, sentence.start + end)
+        if tail is not None:
+            return self._expression(sentence.start + tail[0], sentence.start + tail[1])
+        return self._number(sentence)
+
+    def _tail(self, sentence: Sentence) -> tuple[int, int] | None:
+        """What stands after the last "is" or "=", if that is an expression and not prose."""
+        body = sentence.text[-_LONGEST_IN_PROSE:]
+        offset = len(sentence.text) - len(body)
+        for copula in reversed(list(_COPULA.finditer(body))):
+            if _is_math(body[copula.end() :]):
+                return offset + copula.end(), len(sentence.text)
+        return None
+
+    def _number(self, sentence: Sentence) -> Reading:
+        reading = NumberReader(response=self.response).choose(sentence)
+        return self._expression(reading.start, reading.end) if isinstance(reading, Found) else reading
+
+
+def _past_equals(formula: str) -> int:
+    """Where the last side of a chain of equations with numbers on it begins; 0 for a lone equation in variables."""
+    at = max(formula.rfind("="), formula.rfind("\\approx"))
+    if at < 0 or not re.search(r"\d", formula[at:]):
+        return 0
+    left = formula[:at]
+    return at + 1 if formula[at] == "=" and (left.count("=") or re.search(r"\d", left)) and not re.search(r"(?<![\\a-zA-Z])[a-zA-Z](?![a-zA-Z])", formula) else 0
+
+
+def _is_math(text: str) -> bool:
+    """Whether `text` is an expression, not prose."""
+    body = text.strip(" .,;:!?*`\n")
+    return bool(body) and len(body) <= _LONGEST and not _WORD.search(_COMMANDS.sub(" ", body)) and bool(_HAS_VALUE.search(body))
+
+
+def trimmed(latex: str) -> str:
+    r"""An expression without delimiters, closing punctuation and a name before "=".
+
+    >>> trimmed(r"\;\angle APC = 74^\circ\;")
+    '74^\\circ'
+    """
+    body = latex.strip()
+    for _ in range(4):
+        bare = _DRESS.sub("", body)
+        for opening, closing in (("$$", "$$"), ("$", "$"), (r"\(", r"\)"), (r"\[", r"\]")):
+            if bare.startswith(opening) and bare.endswith(closing) and len(bare) > len(opening) + len(closing):
+                bare = bare[len(opening) : -len(closing)]
+        if bare.count("$") - bare.count("\\$") == 1:
+            bare = bare.removeprefix("$").removesuffix("$")
+        if bare == body:
+            break
+        body = bare
+    return _NAMED.sub("", body)
