@@ -9,6 +9,9 @@ from typing import Final, NamedTuple
 from magicore.errors import InputError, UnknownNameError
 from magicore.types import Problem
 
+_REPEATS: Final = 1000
+"""So many known questions drawn in a row, and the generator has no more."""
+
 _PEOPLE: Final = ("Ana", "Bilal", "Chen", "Dora", "Emeka", "Freya", "Goran", "Hana", "Ivo", "Jun", "Kofi", "Lena")
 _THINGS: Final = ("apples", "books", "coins", "marbles", "pencils", "shells", "stamps", "stickers")
 
@@ -105,9 +108,10 @@ def generate(name: str, n: int, seed: int = 0) -> list[Problem]:
         drawn = make(draw, len(made))
         if drawn.question in made:
             repeats += 1
-            if repeats > 10 * n + 100:
+            if repeats > _REPEATS:
                 raise InputError(f"{name} has not {n:,} different problems; ask for fewer")
             continue
+        repeats = 0
         made[drawn.question] = Problem(
             id=f"{name}-{len(made)}", question=drawn.question, kind="number", answer=str(drawn.answer)
         )
