@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 StepPart = Literal["text", "thinking"]
-Activation = Literal["identity", "sigmoid", "softmax"]
-"""What was applied to a raw score to get the value: nothing, the logistic function, or a softmax over label rows."""
+Activation = Literal["identity", "sigmoid", "softmax", "exp", "saturating"]
+"""What was applied to a raw score to get the value: nothing, the logistic function, a softmax over label rows, the
+exponential (a log-probability's), or ``raw / (raw + scale)`` (a confidence's, with the model's own scale)."""
 
 
 @dataclass(frozen=True, kw_only=True)
