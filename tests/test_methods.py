@@ -160,7 +160,8 @@ def test_a_hard_question_is_refined_and_the_k_best_by_o_are_kept(fixed: str) -> 
 
 
 def test_rounds_end_after_the_iterations_given(fixed: str) -> None:
-    run = solve(HARD, HARD_O, HARD_S, HARD.__getitem__, method="magicore", iterations=2, calibration=fixed)
+    settings = {"method": "magicore", "router": "hard", "iterations": 2, "calibration": fixed}
+    run = solve(HARD, HARD_O, HARD_S, HARD.__getitem__, **settings)
     result = run.results[0]
     assert [round.number for round in result.rounds] == [0, 1, 2] and result.stop == "iterations"
     roles = {entry.role: entry.usage.calls for entry in result.usage}
@@ -182,6 +183,7 @@ def test_a_kept_chain_is_reviewed_again_in_the_next_round(fixed: str) -> None:
         prm=TablePRM(HARD_S),
         k=5,
         iterations=2,
+        router="hard",
         calibration=fixed,
     )
     reviewed = [(round, parent) for role, round, parent in calls if role == "reviewer"]

@@ -142,21 +142,23 @@ class Magicore:
         self, chains: Sequence[ScoredChain], rt: Runtime, *, round: int
     ) -> tuple[tuple[Review, ...], list[Chain]]:
         """Review and refine every chain, all at once; a chain whose calls fail has no refinement, and that is said."""
-        done = await collect([self._refine_one(scored, rt, round=round) for scored in chains])
+        done = await collect([self._refine_one(scored, rt, round=round, index=i) for i, scored in enumerate(chains)])
         pairs = [pair for pair in done if not isinstance(pair, LanguageModelError)]
         failed = [pair for pair in done if isinstance(pair, LanguageModelError)]
         if failed:
             rt.warn(f"round {round}: {len(failed)} of {len(chains)} chains have no refinement: {failed[0]}")
         return tuple(review for review, _ in pairs if review is not None), [chain for _, chain in pairs]
 
-    async def _refine_one(self, scored: ScoredChain, rt: Runtime, *, round: int) -> tuple[Review | None, Chain]:
+    async def _refine_one(
+        self, scored: ScoredChain, rt: Runtime, *, round: int, index: int
+    ) -> tuple[Review | None, Chain]:
         scores = shown_scores(scored, self.step_scores, rt)
         if self.review == "joint":
-            return await review_and_refine(rt, scored, scores, round=round)
+            return await review_and_refine(rt, scored, scores, round=round, index=index)
         if self.review == "none":
-            return None, await refine(rt, scored, scores, None, round=round)
+            return None, await refine(rt, scored, scores, None, round=round, index=index)
         feedback = await review(rt, scored, scores, round=round)
-        return feedback, await refine(rt, scored, scores, feedback.text, round=round)
+        return feedback, await refine(rt, scored, scores, feedback.text, round=round, index=index)
 
 
 def shown_scores(scored: ScoredChain, source: StepScoreSource, rt: Runtime) -> list[float | None] | None:

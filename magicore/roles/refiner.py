@@ -15,9 +15,15 @@ _IMPROVED = re.compile(r"^\W*improved solution\W*?:\W*?$", re.IGNORECASE | re.MU
 
 
 async def refine(
-    rt: Runtime, scored: ScoredChain, scores: Sequence[float | None] | None, feedback: str | None, *, round: int
+    rt: Runtime,
+    scored: ScoredChain,
+    scores: Sequence[float | None] | None,
+    feedback: str | None,
+    *,
+    round: int,
+    index: int,
 ) -> Chain:
-    """A new chain whose parent is ``scored``. ``feedback=None``: there was no reviewer, only the scores are shown.
+    """The round's ``index``-th new chain, whose parent is ``scored``. ``feedback=None``: no reviewer, scores only.
 
     Raises:
         LanguageModelError: the chain could not be had.
@@ -25,11 +31,11 @@ async def refine(
     chain = scored.chain
     solution = shown_solution(chain.steps, scores)
     messages = rt.messages("refiner", solution=solution, feedback=feedback or "(none; go by the scores)")
-    return (await rt.chains("refiner", messages, round=round, parent=chain.id))[0]
+    return (await rt.chains("refiner", messages, indices=(index,), round=round, parent=chain.id))[0]
 
 
 async def review_and_refine(
-    rt: Runtime, scored: ScoredChain, scores: Sequence[float | None] | None, *, round: int
+    rt: Runtime, scored: ScoredChain, scores: Sequence[float | None] | None, *, round: int, index: int
 ) -> tuple[Review, Chain]:
     """Both in one call (the `joint` variant): the feedback, then, below "Improved solution:", the new chain.
 
@@ -39,7 +45,7 @@ async def review_and_refine(
     """
     parent = scored.chain.id
     messages = rt.messages("joint", solution=shown_solution(scored.chain.steps, scores))
-    completion = (await rt.complete("joint", messages, round=round, parent=parent))[0]
+    completion = (await rt.complete("joint", messages, indices=(index,), round=round, parent=parent))[0]
     marks = list(_IMPROVED.finditer(completion.text))
     if not marks:
         raise BadReply("the joint reply has no line 'Improved solution:'", model=rt.engine.model("joint").name)

@@ -10,7 +10,7 @@ from weakref import WeakValueDictionary
 from magicore.errors import LanguageModelError
 from magicore.llms.base import LanguageModel, Request
 from magicore.llms.identity import content_key
-from magicore.llms.sampler import SampleOutcome, Sampler
+from magicore.llms.sampler import SampleOutcome, Sampler, repetition_note
 from magicore.store.run_store import RunStore
 from magicore.types import Completion
 
@@ -35,18 +35,26 @@ class StoredModel:
     async def sample(self, request: Request) -> SampleOutcome:
         """All the samples asked for, or typed failures; see :meth:`magicore.llms.sampler.Sampler.sample`."""
         keys = {index: self._key(request, index) for index in request.indices}
-        lock = self._locks.setdefault(self._key(request, -1), asyncio.Lock())
+        conversation = self._key(request, -1)
+        lock = self._locks.setdefault(conversation, asyncio.Lock())
         async with lock:  # equal conversations asked at the same time are paid for once
             stored = self._store.get_completions(list(keys.values()))
             known = {c.index: c for c in stored if c is not None}
             missing = tuple(index for index in request.indices if index not in known)
             if known:
                 self.answered = True
-            if not missing:
-                return SampleOutcome(completions=tuple(known[index] for index in request.indices))
-            outcome = await self._sampler.sample(replace(request, indices=missing))
+            outcome = SampleOutcome(completions=())
+            if missing:
+                asked = replace(request, indices=missing)
+                outcome = await self._sampler.sample(asked)
+                repeats = repetition_note(outcome.completions, asked)
+                self._store.put_notes(conversation, [note for note in outcome.notes if note != repeats])
+            notes = self._store.get_notes(conversation)
         known |= {c.index: c for c in outcome.completions}
-        return replace(outcome, completions=tuple(known[index] for index in request.indices if index in known))
+        completions = tuple(known[index] for index in request.indices if index in known)
+        if repeats := repetition_note(completions, request):
+            notes.append(repeats)
+        return replace(outcome, completions=completions, notes=tuple(notes))
 
     async def _keep(self, request: Request, completions: Sequence[Completion]) -> None:
         """Store what one call brought, before anyone uses it."""

@@ -23,6 +23,7 @@ CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS completions (
     key TEXT PRIMARY KEY, model TEXT NOT NULL, problem TEXT NOT NULL, role TEXT NOT NULL, value TEXT NOT NULL
 );
+CREATE TABLE IF NOT EXISTS notes (key TEXT NOT NULL, note TEXT NOT NULL, PRIMARY KEY (key, note));
 CREATE TABLE IF NOT EXISTS scores (key TEXT PRIMARY KEY, value TEXT NOT NULL);
 """
 
@@ -59,6 +60,16 @@ class RunStore:
         """Store ``(key, model, problem, role, completion)`` rows; what is already there stays as it is."""
         values = [(key, model, problem, role, completion_to_json(c)) for key, model, problem, role, c in rows]
         self._write("INSERT OR IGNORE INTO completions VALUES (?, ?, ?, ?, ?)", values)
+
+    def get_notes(self, key: str) -> list[str]:
+        """What the user should know of a conversation's samples, in the order noted."""
+        with self._lock:
+            rows = self._db.execute("SELECT note FROM notes WHERE key = ? ORDER BY rowid", (key,)).fetchall()
+        return [str(row[0]) for row in rows]
+
+    def put_notes(self, key: str, notes: Sequence[str]) -> None:
+        """Note something about a conversation's samples, each text once."""
+        self._write("INSERT OR IGNORE INTO notes VALUES (?, ?)", [(key, note) for note in notes])
 
     def get_many(self, keys: Sequence[str]) -> list[str | None]:
         """Stored scores (JSON texts), in order of ``keys``."""
