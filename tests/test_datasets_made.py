@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from importlib.resources import files
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 from magicore.datasets import generate, load_problems, problem_row
 from magicore.datasets.hub import parse_hub_name
 from magicore.datasets.tasks import parse_task_name
-from magicore.errors import InputError, UnknownNameError
+from magicore.errors import InputError, MissingExtraError, UnknownNameError
 from magicore.store.json_lines import json_line
 from magicore.types import Problem
 
@@ -134,3 +135,15 @@ def test_a_data_set_by_the_hub_library(tmp_path: Path, monkeypatch: pytest.Monke
     ]
     with pytest.raises(InputError, match="cannot be read from the Hub"):
         load_problems(f"hf:{tmp_path / 'set'}:nosuchsplit")
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [("datasets", "hf:a/b:test"), ("reasoning_gym", "gen:chain_sum:3:1"), ("pyarrow", "p.parquet")],
+)
+def test_a_missing_package_is_named_with_its_install_command(
+    module: str, source: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'magicore\[data\]'"):
+        load_problems(source)
