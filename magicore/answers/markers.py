@@ -36,7 +36,7 @@ class Site:
 
 _TAG: Final = re.compile(r"[<\[](/?)(final_?answer|answer|ans)[>\]]", re.IGNORECASE)
 _HASH: Final = re.compile(r"(?<!#)####(?!#)[ \t]*(?=\S)")
-_IS: Final = r"(?:is|are|(?:would|should|will|must|can|could|may|might)\ (?:then\ |also\ |therefore\ )?be|remains|becomes|equals)"
+_IS: Final = r"(?:is|are|(?:would|should|will|must|can|could|may|might)\ (?:then\ |also\ |therefore\ )?be|(?:would\ |should\ )?leans?\ towards?|remains|becomes|equals)"
 _ADVERB: Final = r"(?:,?\s*(?:therefore|thus|then|hence|simply|just|clearly|indeed|actually|still|also|now|again|likely|most\ likely|probably|definitely)\b,?)?"
 _WORD: Final = re.compile(
     rf"""
@@ -48,7 +48,7 @@ _WORD: Final = re.compile(
       |
         (?:\s+(?:choice|option|letter|value))?
         (?:\s+(?:to|for|of|in|from|that|we|you|I|which|as|based|given|after|among|here)\b(?:[^.!?\n:"]|"[^"\n]{{0,200}}"){{0,120}}?)?
-        {_ADVERB}\s*(?<![\w])(?P<is>{_IS})\b{_ADVERB}[*_\s]{{0,3}}:?
+        (?:,[^.!?\n:",]{{0,100}},)?{_ADVERB}\s*(?<![\w])(?P<is>{_IS})\b{_ADVERB}[*_\s]{{0,3}}:?
       |
         (?P<bare>[*_]{{0,2}}[ \t]*\n|[ \t]+(?=[$\d(\\]))
     )
@@ -77,6 +77,10 @@ _OTHERS: Final = re.compile(
     r"\b(?:previous|initial|earlier|original|first|old|agent'?s?|other agents?'?|their|his|her|student'?s?|author'?s?)\W+(?:\w+\W+)?$",
     re.IGNORECASE,
 )
+_CHANGED: Final = re.compile(
+    r"\b(?:revis(?:e|ed|ing)|chang(?:e|ed|ing)|updat(?:e|ed|ing)|correct(?:ed|ing)?|amend(?:ed)?) (?:my|the|our) (?:\w+ )?answer (?:to|as)\b:?",
+    re.IGNORECASE,
+)
 _HEADING: Final = re.compile(
     r"\n[*_#\s]*(?:my\s+)?(?:overall\s+)?(?:confidence|justification|note|disclaimer|explanation|feedback)\b[^\n:]{0,40}:"
     r"|\bconfidence\s*(?:level|score|rating)?[^\n.:]{0,30}(?::|=|\bis\b|\bof\b)",
@@ -89,6 +93,7 @@ def sites(text: str) -> list[Site]:
     starts = [
         *((match.start(), match.end(), _marker(match)) for match in _WORD.finditer(text) if _states(text, match)),
         *((match.start(), match.end(), "answer-colon") for match in _ABROAD.finditer(text)),
+        *((match.start(), match.end(), "answer-is") for match in _CHANGED.finditer(text)),
         *((match.start(), match.end(), "hash") for match in _HASH.finditer(text)),
     ]
     closed = [Site(marker="boxed", start=box.start, content=box.inner) for box in boxes(text)]

@@ -17,7 +17,8 @@ _WORD: Final = re.compile(
 )
 _FIRST: Final = re.compile(r"[\s*_\"'`$(\[{\\]*(?:(?:text|textbf)\{)?(?P<word>[^\W\d_]+)", re.IGNORECASE)
 _CLOSING_WORD: Final = re.compile(r"(?:^|[:,]\s)[\s*_\"'(\[]*(?P<word>[^\W\d_]{1,9})[\s.!*_\"')\]]*$")
-_STANDALONE_NO: Final = re.compile(r"[\s]*(?:[.,;:!)\]*\"'}]|$|\n|\u2014|-|\s(?:it|he|she|they|there|this|that|the|a|not|because|since|as|for|I|we|you|based|due|given|under|in|according|if|unless|[A-Z])\b)")
+_SET_OFF: Final = re.compile(r"[,:]\s*(?:yes|no)\s*[,.;:]", re.IGNORECASE)
+_STANDALONE_NO: Final = re.compile(r"[\s]*(?:[.,;:!)(\]*\"'}]|$|\n|\u2014|-|\s(?:it|he|she|they|there|this|that|the|a|not|because|since|as|for|I|we|you|based|due|given|under|in|according|if|unless|[A-Z])\b)")
 _BOTH: Final = re.compile(
     r"(?:yes|true)\b[^.\n]{0,60}?\b(?:or|and|nor|/)\b[\s\"'(an]{0,8}(?:absolute\s|simple\s)?(?:no|false)\b"
     r"|\b(?:no|false)\b[^.\n]{0,30}?\b(?:or|and|nor)\b[\s\"'(an]{0,8}(?:yes|true)\b|yes/no",
@@ -51,16 +52,16 @@ class YesNoReader:
         parts = list(sentences(self.response.text, start, end))
         if not parts:
             return None
-        first = self._first_word(parts[0])
-        if first is not None:
+        first = self._first_word(parts[0]) or self._words(parts[0])
+        if isinstance(first, Found):
             return first
-        for part in parts[:1]:
-            reading = self._words(part)
-            if reading is not None:
-                return reading
-            if declines(part.text) or _MAYBE.search(part.text):
-                return Nothing(reason="refusal")
-        return None
+        for part in reversed(parts[1:]):
+            later = self._lone(part) or self._first_word(part)
+            if isinstance(later, Found):
+                return later
+        if first is None and (declines(parts[0].text) or _MAYBE.search(parts[0].text)):
+            return Nothing(reason="refusal")
+        return first
 
     def fallback(self) -> Reading:
         """Yes or no where nothing marks an answer: the closing word, the opening word, the conclusion."""
@@ -74,13 +75,16 @@ class YesNoReader:
             word = self._lone(part)
             if isinstance(word, Found):
                 return Found(value=word.value, start=word.start, end=word.end, marker="last-line")
-            if _CONCLUDES.match(part.text):
+            first = self._first_word(part)
+            if isinstance(first, Found):
+                return first
+            if _CONCLUDES.match(part.text) or _SET_OFF.search(part.text):
                 reading = self._words(part)
                 if reading is not None:
                     return reading
                 if declines(part.text) or _MAYBE.search(part.text):
                     return Nothing(reason="refusal")
-        return self._first_word(parts[0]) or self._denial(parts)
+        return self._denial(parts)
 
     def _denial(self, parts: Sequence[Sentence]) -> Reading:
         """No, where the closing conclusion denies without the word: "Therefore, she was not there"."""
