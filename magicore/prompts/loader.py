@@ -20,7 +20,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from magicore.answers.kinds import Kind
+from magicore.answers.kinds import KINDS, Kind
 from magicore.errors import InputError, UnknownNameError
 from magicore.llms.base import Message
 
@@ -128,6 +128,9 @@ def parse_prompts(text: str, name: str) -> PromptSet:
     unknown = sorted(set(data) - set(PLACEHOLDERS)) + sorted(set(exemplars) - set(PLACEHOLDERS))
     if unknown:
         raise InputError(f"prompt set {name}: unknown role {unknown[0]!r}; roles: {', '.join(sorted(PLACEHOLDERS))}")
+    for table in (formats, asked):
+        if strange := sorted(set(table) - set(KINDS)):
+            raise InputError(f"prompt set {name}: unknown answer kind {strange[0]!r}; kinds: {', '.join(KINDS)}")
     roles = {role: _role(name, role, table, exemplars.get(role, [])) for role, table in data.items()}
     if "solver" not in roles:
         raise InputError(f"prompt set {name} has no [solver] table")
@@ -140,9 +143,7 @@ def _role(name: str, role: str, table: Any, exemplars: Any) -> RolePrompt:
     prompt = RolePrompt(
         user=table["user"],
         system=table.get("system"),
-        exemplars=tuple(
-            Exemplar(user=item["user"], assistant=item["assistant"], kind=item.get("kind")) for item in exemplars
-        ),
+        exemplars=tuple(_exemplar(name, role, number, item) for number, item in enumerate(exemplars, 1)),
     )
     for template in (prompt.user, prompt.system or "", *(exemplar.user for exemplar in prompt.exemplars)):
         for found in _PLACEHOLDER.findall(template):
@@ -152,3 +153,10 @@ def _role(name: str, role: str, table: Any, exemplars: Any) -> RolePrompt:
     if "{{question}}" not in prompt.user.replace(" ", ""):
         raise InputError(f"prompt set {name}: [{role}] never shows the {{{{question}}}}")
     return prompt
+
+
+def _exemplar(name: str, role: str, number: int, item: Any) -> Exemplar:
+    texts = [item.get(part) for part in ("user", "assistant")] if isinstance(item, dict) else []
+    if len(texts) != 2 or not all(isinstance(text, str) for text in texts):  # noqa: PLR2004 - the two turns
+        raise InputError(f"prompt set {name}: [[exemplars.{role}]], exemplar {number}, needs `user` and `assistant`")
+    return Exemplar(user=texts[0], assistant=texts[1], kind=item.get("kind"))
