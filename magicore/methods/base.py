@@ -37,6 +37,10 @@ class Method(Protocol):
     def needs(self) -> frozenset[Need]:
         """The reward models it cannot do without."""
 
+    @property
+    def completions(self) -> tuple[int, int]:
+        """Completions that one problem takes, the fewest and the most, without judges: for estimating a run."""
+
     async def solve(self, rt: Runtime) -> Result:
         """Answer the problem.
 
@@ -54,6 +58,9 @@ class CalibratedMethod(Protocol):
 
     @property
     def needs(self) -> frozenset[Need]: ...
+
+    @property
+    def completions(self) -> tuple[int, int]: ...
 
     async def prepare(self, rt: Runtime) -> Prepared:
         """Draw and score the initial chains."""

@@ -25,6 +25,10 @@ class BestOfK:
     def needs(self) -> frozenset[Need]:
         return needs_of(self.weights)
 
+    @property
+    def completions(self) -> tuple[int, int]:
+        return self.k, self.k
+
     async def solve(self, rt: Runtime) -> Result:
         """Draw and score k chains and return the best one's answer."""
         return conclude(rt, self.name, await draw_and_score(rt, self.k), aggregation=self.name, weights=self.weights)

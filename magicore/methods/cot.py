@@ -17,6 +17,7 @@ class ChainOfThought:
 
     name: ClassVar[str] = "cot"
     needs: ClassVar[frozenset[Need]] = frozenset()
+    completions: ClassVar[tuple[int, int]] = (1, 1)
 
     async def solve(self, rt: Runtime) -> Result:
         """Draw one chain and return its answer."""

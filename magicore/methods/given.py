@@ -28,6 +28,11 @@ class RefineGiven:
     method: Magicore
     chains: Mapping[str, tuple[Chain, ...]]
 
+    @property
+    def completions(self) -> tuple[int, int]:
+        least, most = self.method.completions
+        return 0, most - least
+
     async def prepare(self, rt: Runtime) -> Prepared:
         """Score the given chains."""
         return Prepared(chains=await rt.score(self.chains[rt.problem.id]))

@@ -56,6 +56,11 @@ class Magicore:
     select: Selection = "topk"
     select_by: Literal["o", "S"] = "o"
 
+    @property
+    def completions(self) -> tuple[int, int]:
+        a_round = self.k * (2 if self.review == "separate" else 1)
+        return self.k, self.k + self.iterations * a_round
+
     async def prepare(self, rt: Runtime) -> Prepared:
         """Step 1."""
         return Prepared(chains=await draw_and_score(rt, self.k))

@@ -20,6 +20,10 @@ class SelfConsistencyPRM:
 
     k: int = 40
 
+    @property
+    def completions(self) -> tuple[int, int]:
+        return self.k, self.k
+
     async def solve(self, rt: Runtime) -> Result:
         """Draw and score k chains and return the answer of the class with the largest sum of s."""
         return conclude(rt, self.name, await draw_and_score(rt, self.k), aggregation=self.name)

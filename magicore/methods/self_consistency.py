@@ -20,6 +20,10 @@ class SelfConsistency:
 
     k: int = 40
 
+    @property
+    def completions(self) -> tuple[int, int]:
+        return self.k, self.k
+
     async def solve(self, rt: Runtime) -> Result:
         """Draw k chains and return the majority's answer."""
         return conclude(rt, self.name, await draw_and_score(rt, self.k), aggregation="self-consistency")

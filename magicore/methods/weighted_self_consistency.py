@@ -30,6 +30,10 @@ class WeightedSelfConsistency:
     def needs(self) -> frozenset[Need]:
         return needs_of(self.weights)
 
+    @property
+    def completions(self) -> tuple[int, int]:
+        return self.k, self.k
+
     async def solve(self, rt: Runtime) -> Result:
         """Draw and score k chains and return the answer of the heaviest class."""
         chains = await draw_and_score(rt, self.k)
