@@ -54,6 +54,7 @@ _NONE: Final = re.compile(
     re.IGNORECASE,
 )
 _LINK: Final = re.compile(r"[\"')\]*.]*(?:[^.;()]{0,60}\s(?:and|or)|\s?[&/,])\s?(?:options?\s|choices?\s)?[\"'(\[*]*", re.IGNORECASE)
+_EITHER: Final = re.compile(r"^[^.;]{0,60}\bor\b[\s\"'(\[*]*(?:option\s|choice\s)?[\s\"'(\[*]*$", re.IGNORECASE)
 _CLOSING: Final = re.compile(r"\bconfiden(?:ce|t)\b\W{0,3}(?:level|score|in|:|\()", re.IGNORECASE)
 _PLACEHOLDER: Final = "X"
 _LOWER_ANYWHERE: Final = frozenset("abcdefgh")
@@ -102,6 +103,8 @@ class ChoiceReader:
         parts = [part for part in sentences(self.response.text, start, end) if not _CLOSING.search(part.text)]
         if not parts:
             return None
+        if self._offers_several(parts[-1]):
+            return Nothing(reason="conflicting answers")
         order = (parts[0], *reversed(parts[1:]))
         doubt: Nothing | None = None
         for bare in (False, True):
@@ -123,10 +126,19 @@ class ChoiceReader:
             if isinstance(reading, Found):
                 return Found(value=reading.value, start=reading.start, end=reading.end, marker="last-letter")
             if isinstance(reading, Nothing):
-                if reading.reason != "conflicting answers":
+                if reading.reason != "conflicting answers" or self._offers_several(part):
                     return doubt or reading
                 doubt = doubt or reading
         return doubt
+
+    def _offers_several(self, sentence: Sentence) -> bool:
+        """Whether a sentence leaves several options open: "(A) or (B)"."""
+        chosen = [m for m in self._mentions(sentence.start, sentence.end) if m.strong and self.is_option(m.letter)]
+        pairs = zip(chosen, chosen[1:], strict=False)
+        return any(
+            a.letter != b.letter and _EITHER.search(self.response.text[a.end : b.start]) and not self._rejected(b, sentence)
+            for a, b in pairs
+        )
 
     def _opening(self, start: int, end: int, *, exact: bool) -> Reading:
         """A letter, or several, at the very start of an answer."""

@@ -144,10 +144,13 @@ _CONCLUDES: Final = re.compile(
     re.IGNORECASE,
 )
 _ASIDE: Final = re.compile(r"\([^()\n]*\)")
-_COPULA: Final = re.compile(
-    r"\b(?:is|are|was|were|be|equals?|equal to|makes?|total of|becomes?|gives?|get|costs?|left with|remains?|about|approximately|around|exactly|only|have|has|had)"
-    r"(?:\s+(?:a|an|the|equal|to|now|also|only|approximately|about|around|roughly|exactly|just|therefore|thus|total|of|in|then|still|left|with))*\s*[:$]?\s*[*_$\\({\[]*\s*$",
-    re.IGNORECASE,
+_FILL: Final = (
+    r"(?:\s+(?:a|an|the|equal|to|now|also|only|approximately|about|around|roughly|exactly|just|therefore|thus|total|of|in|then|still|left|with))*"
+    r"\s*[:$]?\s*[*_$\\({\[]*\s*$"
+)
+_IS: Final = re.compile(rf"\b(?:is|are|was|were|be|equals?|equal to|becomes?|gives?){_FILL}", re.IGNORECASE)
+_HAS: Final = re.compile(
+    rf"\b(?:makes?|total of|get|gets|costs?|left with|remains?|about|approximately|around|exactly|only|have|has|had){_FILL}", re.IGNORECASE
 )
 _LEAD_IN: Final = re.compile(
     r"^[\W_]*(?:(?:and|so|thus|therefore|hence|then|but|now|also)\b,?\s*)?"
@@ -231,7 +234,8 @@ class NumberReader:
                 reading = self.choose(part)
                 if reading is not None:
                     return reading
-        first = None if _WORKING.search(parts[0].text) else self.choose(parts[0])
+        working = _WORKING.search(parts[0].text) and not declines(parts[0].text)
+        first = None if working else self.choose(parts[0])
         reading = first if first is not None else self._last_of(parts)
         return reading if reading is not None else self._spelled(parts[0])
 
@@ -279,8 +283,9 @@ class NumberReader:
         chosen = (
             _last_after_equals(text, outside)
             or _emphasised(text, outside)
-            or _after_copula(text, sentence, outside)
+            or _after_verb(_IS, text, sentence, outside)
             or self._computed(sentence, outside)
+            or _after_verb(_HAS, text, sentence, outside)
             or _past_lead_in(sentence, outside)
         )
         return Found(value=canonical_number(chosen.parsed), start=chosen.start, end=chosen.end)
@@ -312,10 +317,9 @@ def _emphasised(text: str, found: Sequence[Token]) -> Token | None:
     return next((token for token in reversed(found) if _EMPHASIS.search(text, max(0, token.start - 12), token.start)), None)
 
 
-def _after_copula(text: str, sentence: Sentence, found: Sequence[Token]) -> Token | None:
-    return next(
-        (token for token in found if _COPULA.search(text, max(sentence.start, token.start - 40), token.start)), None
-    )
+def _after_verb(verb: re.Pattern[str], text: str, sentence: Sentence, found: Sequence[Token]) -> Token | None:
+    """The first number right after a verb that gives it."""
+    return next((token for token in found if verb.search(text, max(sentence.start, token.start - 40), token.start)), None)
 
 
 def _past_lead_in(sentence: Sentence, found: Sequence[Token]) -> Token:

@@ -14,7 +14,7 @@ _REFUSAL: Final = re.compile(
     | \b(?:unknown|undetermined|indeterminate|inconclusive|unanswerable|undefined|ambiguous|uncertain|unclear|not\ clear)\b
     | \bneeds?\ (?:\w+\ ){0,2}?clarification\b
     | \b(?:do|does|did)(?:\ not|n't)\ (?:provide|give|have|contain|specify)\ (?:\w+\s+){0,3}?(?:information|data|details)
-    | \b(?:depends|dependent)\ on\b
+    | \b(?:depends|dependent)\ on\b | \bdepending\ on\ (?:the|your|how|which)\ (?:\w+\ ){0,2}?(?:interpret|assum|context|scenario)\w*
     | \bI(?:\ am|'m)\ (?:not\ sure|sorry,\ but|unsure|uncertain) | \bI\ (?:don't|do\ not)\ know\b
     """,
     re.VERBOSE | re.IGNORECASE,
