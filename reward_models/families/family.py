@@ -1,0 +1,92 @@
+"""What makes a family of reward models: its input format, where its scores are read, its head and its scale."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from reward_models.errors import CheckpointError, StepCountError, TagInTextError
+from reward_models.families.heads import Head
+from reward_models.families.reading import Reading
+from reward_models.families.tokens import TextTokenizer
+from reward_models.types import Activation
+
+Write = Callable[[TextTokenizer, str, Sequence[str]], Reading]
+"""Question and texts to a reading: the steps of a process reward model (one raw score each, in order), or for an outcome
+reward model the whole solution as the only text. Raises TagInTextError where the text imitates the family's tag."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Family:
+    """A family of reward models.
+
+    Attributes:
+        name: Its name in the registry.
+        kind: Whether it scores steps or whole solutions.
+        source: Where format, positions and head are taken from.
+        write: The input format.
+        head: What is read.
+        activation: What maps a raw score to [0, 1]: ``softmax`` for two alternatives, ``sigmoid`` for one logit. An
+            unbounded score is mapped by ``sigmoid`` too, which keeps its order.
+        context: The longest input in tokens: the length it was trained at or its authors state.
+        aggregation: How its authors make one number of the steps'.
+        aggregation_source: Who says so.
+        checkpoint: The Hub id that the bare name stands for.
+        safe_revision: A revision of it with safetensors weights, where the main one has none.
+        tokens: Texts and the one id each must have; checked at loading, so that a wrong tokenizer is noticed.
+        architectures: Those the checkpoint's configuration may name; empty means any decoder.
+        version: Raised whenever ``write`` changes, so that cached scores are not mixed.
+    """
+
+    name: str
+    kind: Literal["process", "outcome"]
+    source: str
+    write: Write
+    head: Head
+    activation: Activation
+    context: int
+    checkpoint: str
+    aggregation: str = "last"
+    aggregation_source: str = "one score a solution"
+    safe_revision: str | None = None
+    tokens: Mapping[str, int] = field(default_factory=dict)
+    architectures: tuple[str, ...] = ()
+    version: int = 1
+
+    def check_tokenizer(self, tokenizer: TextTokenizer) -> None:
+        """Raise unless the tokenizer gives the ids that the family reads.
+
+        Raises:
+            CheckpointError: It does not.
+        """
+        vocabulary = tokenizer.backend.get_vocab()
+        for text, wanted in self.tokens.items():
+            found = [vocabulary[text]] if text in vocabulary else tokenizer.encode(text)
+            if found[-1:] != [wanted]:
+                raise CheckpointError(f"the tokenizer encodes {text!r} as {found}, but {self.name} reads token {wanted}")
+
+
+def tagged(ids: Sequence[int], tag: int, steps: int) -> Reading:
+    """A reading at every tag.
+
+    Raises:
+        TagInTextError: There are more tags than steps: the text itself holds some.
+        StepCountError: There are fewer: a tag was merged with its neighbour.
+    """
+    reads = tuple(index for index, token in enumerate(ids) if token == tag)
+    if len(reads) > steps:
+        raise TagInTextError(f"the text itself holds the step tag (token {tag}) {len(reads) - steps} times")
+    if len(reads) < steps:
+        raise StepCountError(f"{len(reads)} step tags (token {tag}) were found for {steps} steps")
+    return Reading(ids=tuple(ids), reads=reads)
+
+
+def refuse(tokens: Sequence[int], ids: Sequence[int], what: str) -> None:
+    """Raise if text was encoded to one of these special tokens.
+
+    Raises:
+        TagInTextError: It was.
+    """
+    if found := sorted(set(tokens) & set(ids)):
+        raise TagInTextError(f"the {what} holds the model's own special token {found[0]}")

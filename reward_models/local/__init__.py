@@ -1,0 +1,1 @@
+"""The scoring engine for Hugging Face models; needs the extra ``magicore[local]``."""

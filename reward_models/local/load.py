@@ -1,0 +1,158 @@
+"""Names to models: a family, a checkpoint and an engine put together."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+import transformers
+from transformers import AutoConfig, AutoModel, AutoTokenizer, BitsAndBytesConfig
+from transformers.utils import logging as transformers_logging
+
+from reward_models.errors import CheckpointError, MissingExtraError
+from reward_models.families.family import Family
+from reward_models.families.reading import Engine
+from reward_models.families.tokens import TextTokenizer
+from reward_models.local import internlm2
+from reward_models.local.checkpoint import Checkpoint
+from reward_models.local.device import check_fits, choose_device, choose_format
+from reward_models.local.engine import LocalEngine, ReplicatedEngine
+from reward_models.local.heads import build_head
+
+Quantize = Literal["8bit", "4bit"]
+_BITS = {"8bit": 8, "4bit": 4}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Placement:
+    """Where and how a checkpoint is loaded.
+
+    Attributes:
+        device: auto, cpu, mps, cuda, cuda:N, several of them separated by commas for replicas, or ``spread`` to lay one
+            model over all GPUs by accelerate.
+        dtype: auto, bf16, fp16 or fp32.
+        quantize: 8bit or 4bit, by bitsandbytes.
+        budget: Most tokens computed together; from free memory when ``None``.
+    """
+
+    device: str = "auto"
+    dtype: str = "auto"
+    quantize: Quantize | None = None
+    budget: int | None = None
+
+
+def load_tokenizer(where: str | Checkpoint) -> TextTokenizer:
+    """A checkpoint's tokenizer, without remote code.
+
+    Raises:
+        CheckpointError: There is none, or it cannot be built.
+    """
+    name = where if isinstance(where, str) else where.name
+    folder = where if isinstance(where, str) else where.folder
+    foreign = isinstance(where, Checkpoint) and internlm2.is_internlm2(where.config)
+    kind: Any = transformers.LlamaTokenizer if foreign else AutoTokenizer
+    try:
+        with _quiet():
+            return TextTokenizer(kind.from_pretrained(folder, trust_remote_code=False))
+    except (OSError, ValueError, KeyError, ImportError) as error:
+        raise CheckpointError(f"its tokenizer cannot be loaded ({error})", model=name) from error
+
+
+def load_engine(family: Family, checkpoint: Checkpoint, placement: Placement) -> Engine:
+    """The family's head on the checkpoint's backbone.
+
+    Raises:
+        CheckpointError: The checkpoint is damaged, unsafe or of another architecture.
+        CapabilityError: The device or the memory is not there.
+        MissingExtraError: bitsandbytes is not installed.
+    """
+    allowed = family.architectures
+    if allowed and checkpoint.architecture not in allowed:
+        raise CheckpointError(
+            f"it is a {checkpoint.architecture}, but {family.name} reads {' or '.join(allowed)}", model=checkpoint.name
+        )
+    checkpoint.check_readable()
+    devices = placement.device.split(",")
+    engines = [_load_one(family, checkpoint, placement, device.strip()) for device in devices]
+    return engines[0] if len(engines) == 1 else ReplicatedEngine(engines)
+
+
+def _load_one(family: Family, checkpoint: Checkpoint, placement: Placement, wanted: str) -> LocalEngine:
+    spread = wanted == "spread"
+    device = choose_device("cuda" if spread else wanted)
+    dtype = choose_format(placement.dtype, device)
+    bits = _BITS[placement.quantize] if placement.quantize else 8 * dtype.itemsize
+    if not spread:
+        check_fits(_weight_bytes(checkpoint, bits), device, what=checkpoint.name)
+    backbone = _load_backbone(checkpoint, placement.quantize, dtype, "auto" if spread else device)
+    last = next(reversed(list(backbone.parameters()))).device
+    score = build_head(family.head, checkpoint, backbone, last)
+    identity = f"{checkpoint.identity} {dtype} {placement.quantize or ''}"
+    fingerprint = hashlib.sha256(identity.encode()).hexdigest()[:16]
+    return LocalEngine(backbone, score, fingerprint=fingerprint, budget=placement.budget)
+
+
+def _weight_bytes(checkpoint: Checkpoint, bits: int) -> int:
+    """Bytes of the weights in the number format they will have."""
+    stored = {"float32": 32, "float16": 16, "bfloat16": 16}
+    config = checkpoint.config
+    return checkpoint.bytes * bits // stored.get(str(config.get("dtype") or config.get("torch_dtype")), 16)
+
+
+def _load_backbone(checkpoint: Checkpoint, quantize: Quantize | None, dtype: torch.dtype, device_map: str) -> Any:
+    options: dict[str, Any] = {"dtype": dtype, "device_map": device_map}
+    if quantize:
+        options["quantization_config"] = _quantisation(quantize, dtype)
+    source: Any = checkpoint.folder
+    if internlm2.is_internlm2(checkpoint.config):
+        config = AutoConfig.for_model("llama", **internlm2.llama_config(checkpoint.config))
+        options["state_dict"] = {
+            name.removeprefix("model."): values
+            for key, tensor in checkpoint.tensors()
+            for name, values in internlm2.llama_tensors(key, tensor, checkpoint.config)
+            if name.startswith("model.")
+        }
+        source = None
+    else:
+        config = AutoConfig.from_pretrained(checkpoint.folder, trust_remote_code=False)
+    try:
+        with _quiet():
+            model, info = AutoModel.from_pretrained(
+                source, config=config, trust_remote_code=False, output_loading_info=True, **options
+            )
+    except (OSError, ValueError, KeyError, RuntimeError) as error:
+        raise CheckpointError(f"its weights cannot be loaded ({error})", model=checkpoint.name) from error
+    if missing := sorted(info["missing_keys"]):
+        raise CheckpointError(
+            f"its weights lack {len(missing)} tensors, such as {missing[0]}: it is another kind of model",
+            model=checkpoint.name,
+        )
+    return model.eval()
+
+
+def _quantisation(quantize: Quantize, dtype: torch.dtype) -> BitsAndBytesConfig:
+    try:
+        import bitsandbytes  # noqa: F401
+    except ImportError as error:
+        raise MissingExtraError("quantize needs bitsandbytes: pip install bitsandbytes") from error
+    if quantize == "8bit":
+        return BitsAndBytesConfig(load_in_8bit=True)
+    return BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_compute_dtype=dtype)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """No progress bars and no warnings about heads that are read here instead."""
+    before = transformers_logging.get_verbosity(), transformers_logging.is_progress_bar_enabled()
+    transformers_logging.set_verbosity_error()
+    transformers_logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        transformers_logging.set_verbosity(before[0])
+        if before[1]:
+            transformers_logging.enable_progress_bar()
