@@ -8,7 +8,7 @@
 Importing this package imports no heavy library; a model that needs one imports it when it is loaded.
 """
 
-from reward_models.aggregate import AGGREGATIONS, Aggregated, aggregate, aggregate_steps
+from reward_models.aggregate import AGGREGATIONS, Aggregated, aggregate_steps
 from reward_models.base import (
     Generate,
     OutcomeRewardModel,
@@ -74,7 +74,6 @@ __all__ = [
     "TagInTextError",
     "UnknownRewardModelError",
     "Unscored",
-    "aggregate",
     "aggregate_steps",
     "fingerprint",
     "join_steps",

@@ -91,7 +91,7 @@ class Batcher(Generic[ScoreT]):
         self.close()
 
     def _flush(self) -> None:
-        """Score what is waiting. Runs once for each request; one whose request went with an earlier one does nothing."""
+        """Score what is waiting. Runs once for each request, and does nothing if that went with an earlier one."""
         batch = [request for request in self._take() if request.future.set_running_or_notify_cancel()]
         if not batch:
             return

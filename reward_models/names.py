@@ -125,5 +125,5 @@ def _check_url(url: str, shown: str) -> None:
         raise ValueError(
             f"model name {shown!r}: a URL holds a user name or password; name an environment variable by api_key_env"
         )
-    if not re.match(_SCHEME, url, re.IGNORECASE) or not host or re.search(r"\s|,$", url):
+    if not re.match(_SCHEME, url, re.IGNORECASE) or not host or re.search(r"[\s,]", url):
         raise ValueError(f"model name {shown!r}: {url!r} is no http(s)://, vllm+http(s):// or sglang+http(s):// URL")

@@ -124,7 +124,7 @@ class Registry(Generic[ModelT]):
         Raises:
             UnknownRewardModelError: No such name.
             MissingExtraError: It needs a package that is not installed.
-            RewardModelError: It knows no such option, or could not be built.
+            RewardModelError: It knows no such option, could not be built, or is no reward model.
         """
         parsed = self._parse(name)
         factory = self._find(parsed)
@@ -137,9 +137,12 @@ class Registry(Generic[ModelT]):
             raise RewardModelError(f"nothing may follow {parsed.provider!r} in this name", model=str(parsed))
         positional = (parsed,) if takes_name else ()
         try:
-            return cast("ModelT", factory(*positional, **options))
+            model = factory(*positional, **options)
         except ModuleNotFoundError as error:
             raise _missing(error, parsed.provider) from error
+        if not callable(getattr(model, "score", None)) or not isinstance(getattr(model, "name", None), str):
+            raise RewardModelError("what its factory built has no `score` method or no `name`", model=str(parsed))
+        return cast("ModelT", model)
 
     def options(self, name: str | ModelName) -> frozenset[str] | None:
         """The option names its factory knows (imported now), or ``None`` if it takes any."""
