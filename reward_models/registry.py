@@ -157,6 +157,8 @@ class Registry(Generic[ModelT]):
             raise UnknownRewardModelError(str(error)) from None
 
     def _find(self, name: ModelName) -> Factory:
+        if name.engine == "http" and ":" not in name.name:  # judge:openai:NAME@URL is a language model's URL
+            return _import(f"reward_models.remote.http:{'orm' if self.kind == 'outcome' else 'prm'}", name.provider)
         if builtin := self._table.get(name.provider):
             return _import(builtin.target, name.provider)
         if registered := self._registered.get(name.provider):

@@ -38,10 +38,23 @@ def factory(family: Family, checkpoint: str | None = None) -> Callable[..., Fami
         mapping: Mapped = "sigmoid",
         aggregation: str | None = None,
         cache: ScoreCache | None = None,
+        api_key_env: str | None = None,
     ) -> FamilyModel:
         settings = Settings(
             context=context, windowed=windowed, thinking=thinking, mapping=mapping, aggregation=aggregation
         )
+        if name.engine != "local":
+            from reward_models.remote.model import open_remote
+
+            return open_remote(
+                family,
+                name,
+                checkpoint=checkpoint,
+                tokenizer=tokenizer,
+                settings=settings,
+                cache=cache,
+                api_key_env=api_key_env,
+            )
         try:
             opened, placement, words = open_local(
                 family, name, checkpoint, device=device, dtype=dtype, quantize=quantize, budget=budget, tokenizer=tokenizer

@@ -81,12 +81,26 @@ def load(
     thinking: Thinking = "skip",
     aggregation: str | None = None,
     cache: ScoreCache | None = None,
+    api_key_env: str | None = None,
 ) -> FamilyModel:
-    """EurusPRM with its reference model; both are kept in memory."""
+    """EurusPRM with its reference model; both are kept in memory, or both are on servers."""
+    settings = Settings(context=context, windowed=windowed, thinking=thinking, aggregation=aggregation)
+    if name.engine != "local":
+        from reward_models.remote.model import open_remote_implicit
+
+        return open_remote_implicit(
+            FAMILY,
+            name,
+            reference=reference,
+            beta=beta,
+            tokenizer=tokenizer,
+            settings=settings,
+            cache=cache,
+            api_key_env=api_key_env,
+        )
     from reward_models.local.checkpoint import Checkpoint
     from reward_models.local.load import load_engine
 
-    settings = Settings(context=context, windowed=windowed, thinking=thinking, aggregation=aggregation)
     try:
         opened, placement, words = open_local(
             FAMILY, name, None, device=device, dtype=dtype, quantize=quantize, budget=budget, tokenizer=tokenizer

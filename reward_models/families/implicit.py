@@ -23,5 +23,11 @@ class ImplicitEngine:
 
     def raw_scores(self, readings: Sequence[Reading]) -> list[tuple[float, ...]]:
         """beta * (log p - log p_ref) at every read."""
-        pairs = zip(self.policy.raw_scores(readings), self.reference.raw_scores(readings), strict=True)
+        return self.combine(self.policy.raw_scores(readings), self.reference.raw_scores(readings))
+
+    def combine(
+        self, policy: Sequence[tuple[float, ...]], reference: Sequence[tuple[float, ...]]
+    ) -> list[tuple[float, ...]]:
+        """The rewards from both models' log-probabilities."""
+        pairs = zip(policy, reference, strict=True)
         return [tuple(self.beta * (p - r) for p, r in zip(a, b, strict=True)) for a, b in pairs]

@@ -130,7 +130,7 @@ class HttpProcessModel(_HttpModel):
         return run_sync(self.ascore(solutions))
 
 
-def http_orm(name: ModelName, *, api_key_env: str | None = None) -> HttpOutcomeModel:
+def orm(name: ModelName, *, api_key_env: str | None = None) -> HttpOutcomeModel:
     """The outcome model behind ``NAME@http://...``.
 
     Args:
@@ -145,8 +145,8 @@ def http_orm(name: ModelName, *, api_key_env: str | None = None) -> HttpOutcomeM
     return HttpOutcomeModel(name, "outcome", transport, _handshake(name, "outcome", transport))
 
 
-def http_prm(name: ModelName, *, api_key_env: str | None = None) -> HttpProcessModel:
-    """The process model behind ``NAME@http://...``; as :func:`http_orm`."""
+def prm(name: ModelName, *, api_key_env: str | None = None) -> HttpProcessModel:
+    """The process model behind ``NAME@http://...``; as :func:`orm`."""
     transport = Transport(name.endpoints, model=str(name), api_key_env=api_key_env)
     return HttpProcessModel(name, "process", transport, _handshake(name, "process", transport))
 
