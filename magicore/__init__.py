@@ -5,7 +5,7 @@ easy ones by weighted self-consistency and refine the hard ones::
 
     import magicore
 
-    run = magicore.run("questions.jsonl", model="embedded", orm="likelihood", prm="arithmetic", k=8, iterations=1)
+    run = magicore.solve_batch("questions.jsonl", model="embedded", orm="likelihood", prm="arithmetic", k=8)
     for result in run.results:
         print(result.id, result.answer, "easy" if result.verdict.easy else "hard")
 
@@ -20,7 +20,17 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from magicore.api import Run, arefine, arun, ascore, refine, run, score
+    from magicore.api import (
+        Run,
+        arefine_batch,
+        ascore_batch,
+        asolve,
+        asolve_batch,
+        refine_batch,
+        score_batch,
+        solve,
+        solve_batch,
+    )
     from magicore.config import RunConfig
     from magicore.errors import MagicoreError
     from magicore.llms.registry import open_model
@@ -28,7 +38,8 @@ if TYPE_CHECKING:
     from magicore.types import Chain, Problem, Result, ScoredChain
 
 _HOME = {
-    **dict.fromkeys(("Run", "arefine", "arun", "ascore", "refine", "run", "score"), "magicore.api"),
+    **dict.fromkeys(("Run", "solve", "solve_batch", "score_batch", "refine_batch"), "magicore.api"),
+    **dict.fromkeys(("asolve", "asolve_batch", "ascore_batch", "arefine_batch"), "magicore.api"),
     **dict.fromkeys(("Chain", "Problem", "Result", "ScoredChain"), "magicore.types"),
     "MagicoreError": "magicore.errors",
     "RunConfig": "magicore.config",
@@ -45,14 +56,16 @@ __all__ = [
     "RunConfig",
     "ScoredChain",
     "__version__",
-    "arefine",
-    "arun",
-    "ascore",
+    "arefine_batch",
+    "ascore_batch",
+    "asolve",
+    "asolve_batch",
     "make_method",
     "open_model",
-    "refine",
-    "run",
-    "score",
+    "refine_batch",
+    "score_batch",
+    "solve",
+    "solve_batch",
 ]
 
 

@@ -1,11 +1,15 @@
-"""The library's front door: run a method over problems, score solutions, refine solutions."""
+"""The library's front door: solve questions, score solutions, refine solutions; each with an asynchronous twin.
+
+Results come in input order. Progress is shown when stderr is a terminal. The synchronous forms also work where an event
+loop is running already, as in a notebook.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,13 +19,15 @@ from magicore.answers.kinds import Kind
 from magicore.chains import read_chain
 from magicore.config import RunConfig, load_config
 from magicore.datasets import load_problems, read_problem
-from magicore.errors import InputError
+from magicore.errors import InputError, MagicoreError
 from magicore.evaluate import summarise
 from magicore.llms.base import LanguageModel
 from magicore.methods import AnyMethod, make_method
 from magicore.methods.given import RefineGiven
 from magicore.methods.magicore import Magicore
+from magicore.report.progress import ProgressObserver
 from magicore.runtime.directory import open_directory, write_outcome
+from magicore.runtime.estimate import Estimate, estimate
 from magicore.runtime.open import open_engine
 from magicore.runtime.run import RunObserver, RunOutcome, run_method
 from magicore.runtime.runtime import Engine
@@ -34,6 +40,17 @@ from reward_models.types import Solution
 ProblemLike = Problem | str | Mapping[str, Any]
 Problems = str | Path | Iterable[ProblemLike]
 SolutionLike = Solution | GivenSolution
+Configuration = RunConfig | str | Path | None
+
+
+class Approval:
+    """Asked, once the models are open and before anything is spent, whether a remote run may cost what it may cost.
+
+    This one always agrees; the command line asks.
+    """
+
+    def __call__(self, cost: Estimate) -> None:
+        """Return to agree; raise to refuse."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,26 +64,54 @@ class Run:
     outcome: RunOutcome
 
 
-def run(problems: Problems | None = None, **settings: Any) -> Run:
-    """Run one method over a batch of problems; the synchronous form of :func:`arun`.
+def solve(question: ProblemLike, **options: Any) -> Result:
+    """Answer one question; the synchronous form of :func:`asolve`.
 
     ::
 
-        run = magicore.run("gsm8k.jsonl", model="openai:gpt-4o-mini", orm="judge", prm="judge", k=8)
+        magicore.solve("What is 12 + 30 - 5?", model="embedded", method="self-consistency", k=8).answer
     """
-    return run_sync(arun(problems, **settings))
+    return run_sync(asolve(question, **options))
 
 
-async def arun(
+async def asolve(question: ProblemLike, **options: Any) -> Result:
+    """Answer one question. ``options`` are those of :func:`asolve_batch`.
+
+    A calibrated method routes it by a saved calibration (``calibration=FILE``) or, with a warning in the result, by its
+    own chains.
+
+    Raises:
+        MagicoreError: something given is wrong, or the question could not be answered.
+    """
+    finished = await asolve_batch([question], **{"progress": False, **options})
+    result = finished.results[0]
+    if result.error is not None:
+        raise MagicoreError(result.error.message)
+    return result
+
+
+def solve_batch(problems: Problems | None = None, config: Configuration = None, **options: Any) -> Run:
+    """Answer a batch of problems; the synchronous form of :func:`asolve_batch`.
+
+    ::
+
+        run = magicore.solve_batch("gsm8k.jsonl", model="openai:gpt-4o-mini", orm="judge", prm="judge", k=8)
+    """
+    return run_sync(asolve_batch(problems, config, **options))
+
+
+async def asolve_batch(
     problems: Problems | None = None,
+    config: Configuration = None,
     *,
-    config: RunConfig | str | Path | None = None,
     model: str | LanguageModel | None = None,
     orm: str | OutcomeRewardModel | None = None,
     prm: str | ProcessRewardModel | None = None,
     method: str | AnyMethod | None = None,
     out: str | Path | None = None,
-    observer: RunObserver | None = None,
+    force: bool = False,
+    progress: bool | RunObserver | None = None,
+    approval: Approval | None = None,
     **settings: Any,
 ) -> Run:
     """Run one method over a batch of problems.
@@ -81,7 +126,9 @@ async def arun(
         method: A name, or a method object.
         out: A directory for the store and the files; without it nothing is kept. An interrupted run with the same
             settings and directory goes on where it stopped.
-        observer: Watches the run's progress.
+        force: Take over a directory that holds a run with other settings; what it paid for stays in its store.
+        progress: Whether to show a progress bar (by default where stderr is a terminal), or an observer of your own.
+        approval: Asked before a remote run spends anything.
         **settings: Any setting of :class:`RunConfig`, and any option of the method (``k``, ``iterations``, ``router``).
 
     Raises:
@@ -89,49 +136,58 @@ async def arun(
             not raise: its result has ``stop="failed"`` and ``error``.
     """
     named = {"model": model, "orm": orm, "prm": prm, "method": method}
-    plain = {name: value for name, value in named.items() if isinstance(value, str)}
-    objects = {name: value for name, value in named.items() if value is not None and not isinstance(value, str)}
-    labels = {name: getattr(value, "name", type(value).__name__) for name, value in objects.items()}
-    chosen = make_config(config, {**plain, **labels, **settings}, method=method)
-    made = (
-        method if method is not None and not isinstance(method, str) else make_method(chosen.method, **chosen.options)
-    )
+    given: dict[str, Any] = {name: v for name, v in named.items() if v is not None and not isinstance(v, str)}
+    labels = {name: _label(value) for name, value in named.items() if value is not None}
+    chosen = make_config(config, {**labels, **settings}, own_method="method" in given)
+    made: AnyMethod = given.pop("method", None) or make_method(chosen.method, **chosen.options)
     batch = as_problems(problems, chosen)
-    given: dict[str, Any] = {name: value for name, value in objects.items() if name != "method"}
-    directory: AbstractContextManager[RunStore] = (
-        nullcontext(RunStore()) if out is None else open_directory(Path(out), chosen)
+    directory: AbstractContextManager[RunStore] = nullcontext(RunStore())
+    if out is not None:
+        directory = open_directory(Path(out), chosen, force=force)
+    watching: AbstractContextManager[RunObserver] = (
+        nullcontext(progress) if isinstance(progress, RunObserver) else ProgressObserver(shown=progress)
     )
-    with directory as store:
+    with directory as store, watching as observing:
         async with open_engine(chosen, store, **given) as engine:
+            cost = estimate(made, batch, engine, chosen)
+            if cost is not None and approval is not None:
+                approval(cost)
             outcome = await run_method(
                 made,
                 batch,
                 engine,
                 calibration=chosen.calibration,
                 concurrency=chosen.concurrency,
-                observer=observer,
+                observer=observing,
             )
         summary = summarise(outcome.results, config=chosen, wall_s=outcome.wall_s)
         if out is not None:
-            write_outcome(Path(out), outcome, chosen, summary)
+            write_outcome(Path(out), outcome, summary)
     return Run(config=chosen, results=outcome.results, stats=outcome.stats, summary=summary, outcome=outcome)
 
 
-def make_config(config: RunConfig | str | Path | None, settings: Mapping[str, Any], *, method: Any = None) -> RunConfig:
-    """A configuration from settings; whatever :class:`RunConfig` does not know is taken as an option of the method."""
-    known = set(RunConfig.__dataclass_fields__)
+def _label(value: Any) -> str:
+    return value if isinstance(value, str) else str(getattr(value, "name", type(value).__name__))
+
+
+def make_config(config: Configuration, settings: Mapping[str, Any], *, own_method: bool = False) -> RunConfig:
+    """A configuration from settings; whatever :class:`RunConfig` does not know is taken as an option of the method.
+
+    ``own_method`` says that the method was given as an object, which holds its options already.
+    """
+    known = {field.name for field in fields(RunConfig)}
     overrides = {name: value for name, value in settings.items() if name in known}
     options = {name: value for name, value in settings.items() if name not in known}
-    if options and method is not None and not isinstance(method, str):
+    if options and own_method:
         raise InputError(f"a method object already holds its options; {', '.join(options)} cannot be given beside it")
     if options:
         overrides["options"] = {**overrides.get("options", {}), **options}
-    if isinstance(config, RunConfig):
-        values = {name: getattr(config, name) for name in known}
-        for name, value in overrides.items():
-            values[name] = {**values[name], **value} if isinstance(value, Mapping) else value
-        return RunConfig(**values)
-    return load_config(config, overrides)
+    if not isinstance(config, RunConfig):
+        return load_config(config, overrides)
+    values = {name: getattr(config, name) for name in known}
+    for name, value in overrides.items():
+        values[name] = {**values[name], **value} if isinstance(value, Mapping) else value
+    return RunConfig(**values)
 
 
 def as_problems(problems: Problems | None, config: RunConfig) -> list[Problem]:
@@ -143,7 +199,7 @@ def as_problems(problems: Problems | None, config: RunConfig) -> list[Problem]:
         return load_problems(
             str(source), kind=config.kind, fields=config.fields, limit=config.limit, offset=config.offset
         )
-    found = [as_problem(item, number, config.kind) for number, item in enumerate(source, 1)]
+    found = [as_problem(item, number, config.kind) for number, item in enumerate(source)]
     if len({problem.id for problem in found}) < len(found):
         raise InputError("two problems have the same id; ids must differ")
     if not found:
@@ -160,18 +216,18 @@ def as_problem(item: ProblemLike, number: int, kind: str | None = None) -> Probl
     return read_problem(row, f"problem {number}", str(row.get("id", number)), kind=cast(Kind | None, kind))
 
 
-def score(
+def score_batch(
     solutions: Sequence[SolutionLike],
     *,
     orm: str | OutcomeRewardModel | None = None,
     prm: str | ProcessRewardModel | None = None,
     **settings: Any,
 ) -> list[ScoredChain]:
-    """Score a flat batch of solutions; the synchronous form of :func:`ascore`."""
-    return run_sync(ascore(solutions, orm=orm, prm=prm, **settings))
+    """Score a flat batch of solutions; the synchronous form of :func:`ascore_batch`."""
+    return run_sync(ascore_batch(solutions, orm=orm, prm=prm, **settings))
 
 
-async def ascore(
+async def ascore_batch(
     solutions: Sequence[SolutionLike],
     *,
     orm: str | OutcomeRewardModel | None = None,
@@ -182,7 +238,7 @@ async def ascore(
 
     Args:
         solutions: What to score; solutions without steps are split into steps.
-        orm, prm: Names or objects, as in :func:`arun`.
+        orm, prm: Names or objects, as in :func:`asolve_batch`.
         **settings: Settings of :class:`RunConfig`, such as ``aggregation``, ``device``, ``dtype``.
 
     Returns:
@@ -193,20 +249,18 @@ async def ascore(
         RewardModelError: a model failed.
     """
     named = {name: value for name, value in (("orm", orm), ("prm", prm)) if value is not None}
-    objects = {name: value for name, value in named.items() if not isinstance(value, str)}
-    labels = {name: value if isinstance(value, str) else value.name for name, value in named.items()}
-    config = load_config(None, {**settings, **labels})
-    given: dict[str, Any] = objects
+    given: dict[str, Any] = {name: value for name, value in named.items() if not isinstance(value, str)}
+    config = load_config(None, {**settings, **{name: _label(value) for name, value in named.items()}})
     store = RunStore()
     try:
-        async with open_engine(config, store, **given) as engine:
+        async with open_engine(config, store, generation=False, **given) as engine:
             return await score_solutions(engine, as_given(solutions, config.kind))
     finally:
         store.close()
 
 
 async def score_solutions(engine: Engine, solutions: Sequence[GivenSolution]) -> list[ScoredChain]:
-    """Score solutions with an open engine's reward models; as :func:`ascore`."""
+    """Score solutions with an open engine's reward models; as :func:`ascore_batch`."""
     if engine.orm is None and engine.prm is None:
         raise InputError("score needs a reward model: give an outcome model, a process model, or both")
     rt = engine.bind(Problem(id="score", question="", kind="text"))
@@ -214,7 +268,7 @@ async def score_solutions(engine: Engine, solutions: Sequence[GivenSolution]) ->
     return list(await rt.score(chains, questions=[given.solution.question for given in solutions]))
 
 
-def refine(
+def refine_batch(
     solutions: Sequence[SolutionLike],
     *,
     model: str | LanguageModel | None = None,
@@ -223,11 +277,11 @@ def refine(
     iterations: int = 1,
     **settings: Any,
 ) -> Run:
-    """Review and refine given solutions; the synchronous form of :func:`arefine`."""
-    return run_sync(arefine(solutions, model=model, orm=orm, prm=prm, iterations=iterations, **settings))
+    """Review and refine given solutions; the synchronous form of :func:`arefine_batch`."""
+    return run_sync(arefine_batch(solutions, model=model, orm=orm, prm=prm, iterations=iterations, **settings))
 
 
-async def arefine(
+async def arefine_batch(
     solutions: Sequence[SolutionLike],
     *,
     model: str | LanguageModel | None = None,
@@ -244,9 +298,10 @@ async def arefine(
     Args:
         solutions: What to refine, as :class:`~reward_models.types.Solution` (equal questions make one problem) or as
             read from a file by :func:`magicore.store.solutions.read_solutions`.
-        model, orm, prm: As in :func:`arun`; both reward models are needed.
+        model, orm, prm: As in :func:`asolve_batch`; both reward models are needed.
         iterations: Rounds at the most, 0 or more.
-        **settings: Settings of :class:`RunConfig` and options of the ``magicore`` method; ``out`` as in :func:`arun`.
+        **settings: Settings of :class:`RunConfig`, options of the ``magicore`` method, and those of
+            :func:`asolve_batch`, such as ``out``.
     """
     given = as_given(solutions, settings.get("kind"))
     if not given:
@@ -259,7 +314,7 @@ async def arefine(
         chains[item.problem.id] = (*chains.get(item.problem.id, ()), chain)
     problems = {item.problem.id: item.problem for item in given}
     refinement = RefineGiven(method=method, chains=chains)
-    return await arun(list(problems.values()), model=model, orm=orm, prm=prm, method=refinement, **settings)
+    return await asolve_batch(list(problems.values()), model=model, orm=orm, prm=prm, method=refinement, **settings)
 
 
 _REFINE_OPTIONS = frozenset({"router", "review", "step_scores", "select", "select_by"})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from magicore.answers import classes, extract
+from magicore.answers.extract import Asked
 from magicore.types import CallKey, Chain, Completion, Problem, ScoredChain
 from reward_models.aggregate import aggregate
 from reward_models.steps import split_steps
@@ -14,7 +15,7 @@ FAMILY_AGGREGATION = "family"
 """Asks for the aggregation that the process reward model's family recommends."""
 
 
-def read_chain(problem: Problem, key: CallKey, completion: Completion, *, asked: str | None = None) -> Chain:
+def read_chain(problem: Problem, key: CallKey, completion: Completion, *, asked: Asked | None = None) -> Chain:
     """Read one completion: split it into steps and extract its answer. ``asked`` is the format the prompt asked for."""
     found = extract(completion.text, problem.kind, options=problem.options, stop=completion.stop, asked=asked)
     return Chain(

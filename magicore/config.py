@@ -14,6 +14,8 @@ from magicore.answers.kinds import KINDS
 from magicore.errors import InputError, UnknownNameError
 from magicore.llms.base import Sampling
 
+CALIBRATIONS = ("batch", "first", "running")
+
 
 @dataclass(frozen=True, kw_only=True)
 class RunConfig:
@@ -36,7 +38,7 @@ class RunConfig:
         temperature, top_p, max_tokens: Sampling; ``None`` leaves temperature and top_p to the endpoint.
         aggregation: How step scores become s: ``product`` (the paper's), ``min``, ``last``, ``mean``,
             ``geometric-mean``, or ``family`` for the reward model's own recommendation.
-        calibration: ``batch``, ``first`` (the published code's), ``running``, or ``fixed:FILE``.
+        calibration: ``batch``, ``first`` (the published code's), ``running``, or a saved calibration file.
         seed: The run's seed.
         deterministic: Local models in fp32 with a fixed batch order.
         device, dtype: Where and how local models run.
@@ -81,8 +83,10 @@ class RunConfig:
             raise InputError(f"top_p lies in (0, 1], got {self.top_p}")
         if self.kind is not None and self.kind not in KINDS:
             raise UnknownNameError(f"there is no answer kind {self.kind!r}; kinds: {', '.join(KINDS)}")
-        if self.calibration not in ("batch", "first", "running") and not self.calibration.startswith("fixed:"):
-            raise InputError(f"calibration is batch, first, running or fixed:FILE, not {self.calibration!r}")
+        if self.calibration not in CALIBRATIONS and not Path(self.calibration).is_file():
+            raise InputError(
+                f"calibration is {', '.join(CALIBRATIONS)} or a saved file, and {self.calibration!r} is none"
+            )
 
     @property
     def sampling(self) -> Sampling:

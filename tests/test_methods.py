@@ -114,7 +114,7 @@ def solve(
 ) -> Run:
     problem = Problem(id="q", question="How many?", kind="number", answer=settings.pop("gold", "72"))
     settings = {"k": len(solver), **settings}
-    return magicore.run(
+    return magicore.solve_batch(
         [problem], model=ScriptedModel(by_role(solver, refiner)), orm=TableORM(o), prm=TablePRM(s), **settings
     )
 
@@ -123,7 +123,7 @@ def solve(
 def fixed(tmp_path: Any) -> str:
     path = tmp_path / "calibration.json"
     path.write_text(json.dumps({**CALIBRATION, "version": 1}))
-    return f"fixed:{path}"
+    return str(path)
 
 
 def test_an_easy_question_is_answered_by_weighted_self_consistency(fixed: str) -> None:
@@ -176,7 +176,7 @@ def test_a_kept_chain_is_reviewed_again_in_the_next_round(fixed: str) -> None:
         return by_role(HARD, HARD.__getitem__)(request, index)
 
     problem = Problem(id="q", question="How many?", kind="number")
-    magicore.run(
+    magicore.solve_batch(
         [problem],
         model=ScriptedModel(script),
         orm=TableORM(HARD_O),
@@ -197,7 +197,7 @@ def test_a_kept_chain_is_reviewed_again_in_the_next_round(fixed: str) -> None:
 def test_aggregations_answer_from_the_same_chains(method: str, answer: str) -> None:
     settings = {} if method == "cot" else {"k": 5}
     problem = Problem(id="q", question="How many?", kind="number", answer="5")
-    run = magicore.run(
+    run = magicore.solve_batch(
         [problem],
         model=ScriptedModel(by_role(HARD)),
         orm=TableORM(HARD_O),
@@ -281,7 +281,7 @@ def test_routers_that_ask_the_model(router: str, reply: str, easy: bool, fixed: 
             else by_role(EASY, lambda i: EASY[i])(request, index)
         )
 
-    run = magicore.run(
+    run = magicore.solve_batch(
         [Problem(id="q", question="How many?", kind="number")],
         model=ScriptedModel(script),
         orm=TableORM(EASY_O),
@@ -304,7 +304,7 @@ def test_joint_review_and_refinement_in_one_call(fixed: str) -> None:
             return f"Step 1 is wrong.\n\nImproved solution:\n{improved}"
         return by_role(HARD)(request, index)
 
-    run = magicore.run(
+    run = magicore.solve_batch(
         [Problem(id="q", question="How many?", kind="number", answer="72")],
         model=ScriptedModel(script),
         orm=TableORM(o),
@@ -323,7 +323,7 @@ def test_a_method_without_its_reward_models_is_refused_before_anything_is_spent(
         raise AssertionError("no call may be made")
 
     with pytest.raises(CapabilityError, match="--orm NAME and --prm NAME"):
-        magicore.run(["What is 1 + 1?"], model=ScriptedModel(script), method="magicore", k=2)
+        magicore.solve_batch(["What is 1 + 1?"], model=ScriptedModel(script), method="magicore", k=2)
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ def problems(n: int = 6) -> list[Problem]:
 def go(out: Path | None = None, model: Any = None, **settings: Any) -> magicore.Run:
     settings = {"k": 4, "iterations": 1, "method": "magicore", "router": "hard", **settings}
     chosen = model or ScriptedModel(answers, logprobs=True)
-    return magicore.run(problems(), model=chosen, orm="likelihood", prm="arithmetic", out=out, **settings)
+    return magicore.solve_batch(problems(), model=chosen, orm="likelihood", prm="arithmetic", out=out, **settings)
 
 
 def test_a_run_ends_with_its_files_and_they_agree(tmp_path: Path) -> None:
@@ -145,7 +145,7 @@ def test_a_model_that_never_answers_aborts_the_run() -> None:
 )
 def test_no_problems_is_a_sentence(batch: Any, sentence: str) -> None:
     with pytest.raises(InputError, match=sentence):
-        magicore.run(batch, model=ScriptedModel(answers), method="cot")
+        magicore.solve_batch(batch, model=ScriptedModel(answers), method="cot")
 
 
 def test_works_inside_a_running_event_loop() -> None:
@@ -181,7 +181,7 @@ def test_a_prm_of_another_distribution_is_found_by_name(tmp_path: Path) -> None:
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: flat-prm\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text("[magicore.reward_models]\nflat-prm = flat_prm:Flat\n")
     (site / "answers.py").write_text(
-        "def answer(request, index):\n    return 'Step 1: 1 + 1 = 2\\nThe final answer is 2.'\n"
+        "def answer(request, index):\n    return 'Step 1: 1 + 1 = 2\\nStep 2: The final answer is 2.'\n"
     )
     data = tmp_path / "data.jsonl"
     data.write_text('{"question": "What is 1 + 1?", "answer": "2"}\n')

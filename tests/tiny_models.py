@@ -204,10 +204,14 @@ def mlp_head(outputs: int, *, size: int = 32) -> Tensors:
     }
 
 
-def internlm2_checkpoint(folder: Path) -> LlamaForSequenceClassification:
+def internlm2_checkpoint(
+    folder: Path, row: Callable[[Any], torch.Tensor] | None = None
+) -> LlamaForSequenceClassification:
     """A reward model under InternLM2's own names and layout; returns the Llama it was made from."""
     config = llama(92544, pad_token_id=2, num_labels=1)
     model = LlamaForSequenceClassification(config).eval()
+    if row is not None:
+        model.score.weight[0] = row(model.model)
     heads, groups, width = 4, 2, 8
     names = {
         "self_attn.o_proj": "attention.wo",

@@ -10,9 +10,9 @@ from rich.console import Console
 from magicore._sync import run_sync
 from magicore.ablations.comparison import compare_methods
 from magicore.api import as_problems
-from magicore.cli.running import ProgressObserver
 from magicore.config import RunConfig
 from magicore.methods import AnyMethod, make_method
+from magicore.report.progress import ProgressObserver
 from magicore.report.tables import MethodRow, method_table, show
 from magicore.runtime.open import open_engine
 from magicore.store.run_store import RunStore

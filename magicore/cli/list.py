@@ -12,7 +12,7 @@ from rich.table import Table
 
 def list_names(
     what: Annotated[
-        str | None, typer.Argument(help="methods, models, orms, prms, routers, prompts, kinds; all if left out.")
+        str | None, typer.Argument(help="methods, models, reward-models, routers, prompts, kinds; all if left out.")
     ] = None,
 ) -> None:
     """List methods, models, reward models, routers, prompt sets and answer kinds by name."""
@@ -33,13 +33,11 @@ def _sections() -> dict[str, Mapping[str, str]]:
     from magicore.llms.registry import model_names
     from magicore.methods import method_names
     from magicore.prompts import prompt_set_names
-    from reward_models.registry import outcome_models, process_models
 
     return {
         "methods": method_names(),
         "models": model_names(),
-        "orms": outcome_models.names(),
-        "prms": process_models.names(),
+        "reward-models": _reward_models(),
         "routers": dict.fromkeys(router_names(), ""),
         "prompts": dict.fromkeys(prompt_set_names(), ""),
         "kinds": dict.fromkeys(KINDS, ""),
@@ -51,3 +49,15 @@ def _table(title: str, names: Mapping[str, str]) -> Table:
     for name, summary in names.items():
         table.add_row(name, summary)
     return table
+
+
+def _reward_models() -> dict[str, str]:
+    """Outcome and process models together, each with its kind; a name that is both is listed once."""
+    from reward_models.registry import outcome_models, process_models
+
+    outcome, process = outcome_models.names(), process_models.names()
+    return {
+        name: f"{'ORM' if name in outcome else ''}{', ' if name in outcome and name in process else ''}"
+        f"{'PRM' if name in process else ''}: {(outcome | process)[name]}"
+        for name in sorted(outcome.keys() | process.keys())
+    }

@@ -53,7 +53,9 @@ Aggregation = Annotated[
     str | None,
     typer.Option("--aggregation", help="Step scores to s: product, min, last, mean, geometric-mean, family."),
 ]
-Calibration = Annotated[str | None, typer.Option("--calibration", help="batch, first, running, or fixed:FILE.")]
+Calibration = Annotated[
+    str | None, typer.Option("--calibration", help="batch, first, running, or a saved calibration file.")
+]
 Seed = Annotated[int | None, typer.Option("--seed", help="The run's seed.")]
 Deterministic = Annotated[
     bool | None, typer.Option("--deterministic", help="Local models in fp32 with a fixed batch order.")
@@ -61,6 +63,14 @@ Deterministic = Annotated[
 Device = Annotated[str | None, typer.Option("--device", help="auto, cpu, cuda, mps.")]
 Dtype = Annotated[str | None, typer.Option("--dtype", help="auto, float32, bfloat16, float16.")]
 Concurrency = Annotated[int | None, typer.Option("--concurrency", help="Problems worked on at once.")]
+
+Questions = Annotated[
+    str | None, typer.Option("--data", help="The problems behind a chains.jsonl, which holds no questions.")
+]
+Preset = Annotated[str | None, typer.Option("--preset", help="Named settings: published (the paper's released code).")]
+Force = Annotated[bool, typer.Option("--force", help="Take over the directory of a run with other settings.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask before a run of many remote calls.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")]
 
 
 def given(values: Mapping[str, Any]) -> dict[str, Any]:

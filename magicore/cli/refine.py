@@ -29,6 +29,10 @@ def refine(
     device: opt.Device = None,
     dtype: opt.Dtype = None,
     config: opt.Config = None,
+    data: opt.Questions = None,
+    force: opt.Force = False,
+    yes: opt.Yes = False,
+    json: opt.Json = False,
 ) -> None:
     """Review and refine every solution, whatever its difficulty (another --router refines only hard questions)."""
     from magicore.cli.scoring import refine_file
@@ -51,4 +55,5 @@ def refine(
             "dtype": dtype,
         }
     )
-    refine_file(solutions, out, settings | (opt.pairs(option, "--option") or {}), config=config)
+    settings |= opt.pairs(option, "--option") or {}
+    refine_file(solutions, out, settings, data=data, config=config, force=force, yes=yes, as_json=json)

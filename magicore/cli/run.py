@@ -10,7 +10,7 @@ from magicore.cli import options as opt
 
 
 def run(
-    method: Annotated[str | None, typer.Option("--method", help="The method; see `magicore list`.")] = None,
+    method: Annotated[str | None, typer.Option("--method", help="The method; see `magicore list methods`.")] = None,
     model: opt.Model = None,
     orm: opt.Orm = None,
     prm: opt.Prm = None,
@@ -20,6 +20,7 @@ def run(
     iterations: opt.Iterations = None,
     router: opt.Router = None,
     option: opt.MethodOption = None,
+    preset: opt.Preset = None,
     limit: opt.Limit = None,
     offset: opt.Offset = None,
     kind: opt.Kind = None,
@@ -37,6 +38,9 @@ def run(
     device: opt.Device = None,
     dtype: opt.Dtype = None,
     concurrency: opt.Concurrency = None,
+    force: opt.Force = False,
+    yes: opt.Yes = False,
+    json: opt.Json = False,
 ) -> None:
     """Run one method over a batch of problems and write results, chains, calibration, timings and a summary."""
     from magicore.cli.running import run_with_progress
@@ -51,6 +55,7 @@ def run(
             "k": k,
             "iterations": iterations,
             "router": router,
+            "preset": preset,
             "limit": limit,
             "offset": offset,
             "kind": kind,
@@ -70,4 +75,4 @@ def run(
         }
     )
     settings |= opt.pairs(option, "--option") or {}
-    run_with_progress(settings, config=config, out=out)
+    run_with_progress(settings, config=config, out=out, force=force, yes=yes, as_json=json)

@@ -1,89 +1,96 @@
-"""Running with a progress bar, and showing what came of it."""
+"""Running with a progress bar, asking before much is spent, and showing what came of it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+import sys
+from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
+import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from magicore.ablations.comparison import method_row
-from magicore.api import Run, run
-from magicore.errors import MagicoreError
+from magicore.api import Approval, Run, solve_batch
+from magicore.errors import InputError, MagicoreError
 from magicore.report.tables import method_table, show, verdict_table
-from magicore.runtime.run import RunObserver
-from magicore.types import Problem, Result
+from magicore.runtime.estimate import ASK_ABOVE_CALLS, Estimate
+from magicore.runtime.run import all_chains
+
+CUT_SHARE = 0.1
+"""A run with a larger share of chains cut at the token limit gets a warning."""
 
 
-class ProgressObserver(RunObserver):
-    """Two bars on stderr: problems whose chains are there, and problems answered."""
+class AskTerminal(Approval):
+    """Says what a remote run may cost, and asks above :data:`ASK_ABOVE_CALLS` calls.
 
-    def __init__(self, title: str = "answered") -> None:
-        self._title = title
-        self._progress = Progress(
-            TextColumn("{task.description:>10}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            console=Console(stderr=True),
-            transient=True,
-        )
-        self._tasks: tuple[TaskID, TaskID] | None = None
+    ``yes`` answers beforehand; without a terminal to ask at, the run is refused.
+    """
 
-    def __enter__(self) -> Self:
-        self._progress.start()
-        return self
+    def __init__(self, *, yes: bool) -> None:
+        self._yes = yes
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._progress.stop()
-
-    def started(self, problems: Sequence[Problem]) -> None:
-        add = self._progress.add_task
-        self._tasks = (add("sampled", total=len(problems), visible=False), add(self._title, total=len(problems)))
-
-    def prepared(self, problem: Problem) -> None:
-        if self._tasks is not None:
-            self._progress.update(self._tasks[0], advance=1, visible=True)
-
-    def answered(self, result: Result) -> None:
-        if self._tasks is not None:
-            self._progress.advance(self._tasks[1])
+    def __call__(self, cost: Estimate) -> None:
+        Console(stderr=True, highlight=False).print(f"this run takes {cost}")
+        if self._yes or cost.most_calls <= ASK_ABOVE_CALLS:
+            return
+        if not sys.stdin.isatty():
+            raise InputError(
+                f"a run of up to {cost.most_calls:,} calls needs a yes: give --yes, or fewer problems or chains"
+            )
+        if not typer.confirm("go on?", err=True):
+            raise InputError("not started")
 
 
-def run_with_progress(settings: Mapping[str, Any], *, config: Path | None, out: Path | None) -> Run:
-    """Run as :func:`magicore.run` does, with progress on stderr, and print a summary table.
+def run_with_progress(
+    settings: Mapping[str, Any],
+    *,
+    config: Path | None = None,
+    out: Path | None = None,
+    force: bool = False,
+    yes: bool = False,
+    as_json: bool = False,
+) -> Run:
+    """Run as :func:`magicore.solve_batch` does, and print a summary.
 
     Raises:
-        MagicoreError: as :func:`magicore.arun`; also when every problem failed.
+        MagicoreError: as :func:`magicore.asolve_batch`; also when every problem failed.
     """
-    with ProgressObserver() as observer:
-        finished = run(config=config, out=out, observer=observer, **settings)
-    show_run(finished, out)
+    finished = solve_batch(None, config, out=out, force=force, approval=AskTerminal(yes=yes), **settings)
+    show_run(finished, out, as_json=as_json)
     return finished
 
 
-def show_run(finished: Run, out: Path | None) -> None:
-    """Print the summary, and what failed.
+def show_run(finished: Run, out: Path | None, *, as_json: bool = False) -> None:
+    """Print the summary (a table, or JSON), what failed, and what was cut.
 
     Raises:
         MagicoreError: every problem failed.
     """
-    console = Console()
-    show(method_table([method_row(finished.config.method, finished.results, finished.outcome.wall_s)]))
-    if any(result.verdict is not None for result in finished.results):
-        show(verdict_table(finished.results))
-    failures = [result for result in finished.results if result.error is not None]
+    notes = Console(stderr=True, highlight=False)
+    if as_json:
+        sys.stdout.write(json.dumps(finished.summary, indent=2) + "\n")
+    else:
+        show(method_table([method_row(finished.config.method, finished.results, finished.outcome.wall_s)]))
+        if any(result.verdict is not None for result in finished.results):
+            show(verdict_table(finished.results))
+    if (sentence := cut_warning(finished)) is not None:
+        notes.print(f"[yellow]warning:[/] {sentence}")
+    failures = [result.error for result in finished.results if result.error is not None]
     if failures:
-        first = failures[0].error
-        why = first.message if first is not None else ""
-        sentence = f"{len(failures)} of {len(finished.results)} problems failed; the first: {why}"
+        sentence = f"{len(failures)} of {len(finished.results)} problems failed; the first: {failures[0].message}"
         if len(failures) == len(finished.results):
             raise MagicoreError(sentence)
-        console.print(f"[yellow]warning:[/] {sentence}", highlight=False)
+        notes.print(f"[yellow]warning:[/] {sentence}")
     if out is not None:
-        console.print(f"written to {out}", highlight=False)
+        notes.print(f"written to {out}")
+
+
+def cut_warning(finished: Run) -> str | None:
+    """One sentence when more than a tenth of the chains were cut at the token limit."""
+    chains = [scored.chain for result in finished.results for scored in all_chains(result)]
+    cut = sum(chain.stop == "length" for chain in chains)
+    if cut <= CUT_SHARE * len(chains):
+        return None
+    return f"{cut} of {len(chains)} chains were cut at {finished.config.max_tokens} tokens; give a larger --max-tokens"

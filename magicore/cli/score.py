@@ -20,9 +20,10 @@ def score(
     device: opt.Device = None,
     dtype: opt.Dtype = None,
     config: opt.Config = None,
+    data: opt.Questions = None,
 ) -> None:
     """Score every solution and every step; an interrupted command goes on where it stopped."""
     from magicore.cli.scoring import score_file
 
     settings = opt.given({"model": model, "aggregation": aggregation, "device": device, "dtype": dtype})
-    score_file(solutions, out, orm=orm, prm=prm, settings=settings, config=config)
+    score_file(solutions, out, orm=orm, prm=prm, data=data, settings=settings, config=config)

@@ -10,15 +10,16 @@ from rich.console import Console
 from rich.progress import track
 
 from magicore._sync import run_sync
-from magicore.api import refine, score_solutions
-from magicore.cli.running import ProgressObserver, show_run
+from magicore.api import refine_batch, score_solutions
+from magicore.cli.running import AskTerminal, show_run
 from magicore.config import RunConfig, load_config
+from magicore.datasets import load_problems
 from magicore.runtime.directory import CHAINS, STORE
 from magicore.runtime.open import open_engine
 from magicore.store.files import ChainRecord, write_chain_records
 from magicore.store.run_store import RunStore
 from magicore.store.solutions import GivenSolution, read_solutions
-from magicore.types import ScoredChain
+from magicore.types import Problem, ScoredChain
 
 BATCH = 64
 
@@ -29,13 +30,14 @@ def score_file(
     *,
     orm: str | None,
     prm: str | None,
+    data: str | None,
     settings: Mapping[str, Any],
     config: Path | None,
 ) -> None:
     """Score a file into ``out/chains.jsonl``. Every batch is stored when it is done, so nothing is scored twice."""
     named = {name: value for name, value in (("orm", orm), ("prm", prm)) if value is not None}
     chosen = load_config(config, {**settings, **named})
-    solutions = read_solutions(source)
+    solutions = read_solutions(source, _questions(data))
     out.mkdir(parents=True, exist_ok=True)
     store = RunStore(out / STORE)
     try:
@@ -57,16 +59,30 @@ async def _score_in_batches(
     solutions: Sequence[GivenSolution], config: RunConfig, store: RunStore
 ) -> list[ScoredChain]:
     scored: list[ScoredChain] = []
-    async with open_engine(config, store) as engine:
+    async with open_engine(config, store, generation=False) as engine:
         starts = range(0, len(solutions), BATCH)
         for start in track(starts, description="scored", console=Console(stderr=True), transient=True):
             scored.extend(await score_solutions(engine, solutions[start : start + BATCH]))
     return scored
 
 
-def refine_file(source: Path, out: Path, settings: Mapping[str, Any], *, config: Path | None) -> None:
+def refine_file(
+    source: Path,
+    out: Path,
+    settings: Mapping[str, Any],
+    *,
+    data: str | None,
+    config: Path | None,
+    force: bool,
+    yes: bool,
+    as_json: bool,
+) -> None:
     """Refine a file into ``out``, as a run of the method ``refine``."""
-    solutions = read_solutions(source)
-    with ProgressObserver("refined") as observer:
-        finished = refine(solutions, out=out, config=config, observer=observer, **settings)
-    show_run(finished, out)
+    solutions = read_solutions(source, _questions(data), kind=settings.get("kind"))
+    finished = refine_batch(solutions, out=out, config=config, approval=AskTerminal(yes=yes), force=force, **settings)
+    show_run(finished, out, as_json=as_json)
+
+
+def _questions(data: str | None) -> list[Problem] | None:
+    """The problems file that a chains.jsonl, which holds no questions, was made from."""
+    return None if data is None else load_problems(data)

@@ -18,8 +18,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
+from magicore.answers.extract import Asked
 from magicore.answers.kinds import KINDS, Kind
 from magicore.errors import InputError, UnknownNameError
 from magicore.llms.base import Message
@@ -62,7 +63,7 @@ class PromptSet:
     name: str
     roles: Mapping[str, RolePrompt]
     formats: Mapping[str, str]
-    asked: Mapping[str, str]
+    asked: Mapping[str, Asked]
 
     def messages(self, role: str, kind: Kind, **values: str) -> tuple[Message, ...]:
         """The chat messages of ``role`` for one question.
@@ -131,6 +132,9 @@ def parse_prompts(text: str, name: str) -> PromptSet:
     for table in (formats, asked):
         if strange := sorted(set(table) - set(KINDS)):
             raise InputError(f"prompt set {name}: unknown answer kind {strange[0]!r}; kinds: {', '.join(KINDS)}")
+    for kind, found in asked.items():
+        if found not in get_args(Asked):
+            raise InputError(f"prompt set {name}: asked.{kind} is one of {', '.join(get_args(Asked))}, not {found!r}")
     roles = {role: _role(name, role, table, exemplars.get(role, [])) for role, table in data.items()}
     if "solver" not in roles:
         raise InputError(f"prompt set {name} has no [solver] table")
@@ -156,7 +160,7 @@ def _role(name: str, role: str, table: Any, exemplars: Any) -> RolePrompt:
 
 
 def _exemplar(name: str, role: str, number: int, item: Any) -> Exemplar:
-    texts = [item.get(part) for part in ("user", "assistant")] if isinstance(item, dict) else []
-    if len(texts) != 2 or not all(isinstance(text, str) for text in texts):  # noqa: PLR2004 - the two turns
+    user, assistant = (item.get("user"), item.get("assistant")) if isinstance(item, dict) else (None, None)
+    if not isinstance(user, str) or not isinstance(assistant, str):
         raise InputError(f"prompt set {name}: [[exemplars.{role}]], exemplar {number}, needs `user` and `assistant`")
-    return Exemplar(user=texts[0], assistant=texts[1], kind=item.get("kind"))
+    return Exemplar(user=user, assistant=assistant, kind=item.get("kind"))

@@ -33,10 +33,13 @@ async def open_engine(
     store: RunStore,
     *,
     model: LanguageModel | None = None,
+    generation: bool = True,
     orm: OutcomeRewardModel | None = None,
     prm: ProcessRewardModel | None = None,
 ) -> AsyncIterator[Engine]:
     """Open everything that ``config`` names; objects given by keyword take the place of what it names.
+
+    ``generation=False`` is for scoring alone: the language model is opened only if a reward model asks for one.
 
     Raises:
         UnknownNameError, UnknownRewardModelError: no such model, with suggestions.
@@ -46,9 +49,10 @@ async def open_engine(
     opener = _Opener(config, store)
     prompts = load_prompts(config.prompts)
     try:
-        models = {"default": opener.language_model(config.model, given=model)}
-        for role, name in config.role_models.items():
-            models[role] = opener.language_model(name)
+        models: dict[str, StoredModel] = {}
+        if generation:
+            models = {"default": opener.language_model(config.model, given=model)}
+            models |= {role: opener.language_model(name) for role, name in config.role_models.items()}
         orm_service: ScoringService[OutcomeScore] | None = None
         prm_service: ScoringService[StepScores] | None = None
         if orm is not None or config.orm is not None:
@@ -107,7 +111,8 @@ class _Opener:
         return load(name, **options)
 
     def _generate(self, name: str, models: Mapping[str, StoredModel]) -> Any:
-        model = self.language_model(name) if name else models.get("judge", models["default"])
+        own = models.get("judge") or models.get("default") or self.language_model(self._config.model)
+        model = self.language_model(name) if name else own
         return generate_with(model, seed=self._config.seed, ledger=current_ledger)
 
     async def aclose(self) -> None:

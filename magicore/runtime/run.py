@@ -8,7 +8,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from difficulty import CalibrationSample, RewardStats, load_calibration
+from difficulty import CalibrationSample, Population, RewardStats, RunningStats, load_calibration
+from magicore.config import CALIBRATIONS
 from magicore.errors import LanguageModelError, MagicoreError, RewardModelError
 from magicore.methods.base import AnyMethod, CalibratedMethod, Prepared
 from magicore.runtime.open import require_reward_models
@@ -112,12 +113,10 @@ class _Runner:
             return await for_each(problems, lambda p: self._guarded(p, method.solve), self._concurrency), None
         stages = await for_each(problems, lambda p: self._prepare(p, method), self._concurrency)
         stats = calibrate([stage.combined for stage in stages], calibration, self._engine)
-        staged = list(zip(problems, stages, strict=True))
-        alone = len(problems) == 1 and not calibration.startswith("fixed:")
-        results = await for_each(
-            staged, lambda pair: self._finish(pair[0], pair[1], stats, method, alone=alone), self._concurrency
-        )
-        return results, stats
+        staged = list(zip(problems, stages, stats, strict=True))
+        alone = len(problems) == 1 and calibration in CALIBRATIONS
+        results = await for_each(staged, lambda item: self._finish(*item, method, alone=alone), self._concurrency)
+        return results, stats[-1]
 
     async def _prepare(self, problem: Problem, method: CalibratedMethod) -> _Stage:
         rt = self._engine.bind(problem)
@@ -140,7 +139,7 @@ class _Runner:
         if stage.failure is not None:
             return self._done(rt, failed(rt, method.name, stage.failure))
         if alone:
-            rt.warn("calibrated on this problem's own chains only; give --calibration fixed:FILE to route one question")
+            rt.warn("calibrated on this problem's own chains only; a saved calibration file routes one question better")
 
         async def solve(rt: Runtime) -> Result:
             return await method.finish(stage.prepared or await method.prepare(rt), stats, rt)
@@ -183,24 +182,32 @@ def _failure(error: Exception) -> Failure:
     return Failure(type=type(error).__name__, message=str(error))
 
 
-def calibrate(combined: Sequence[Sequence[float | None]], calibration: str, engine: Engine) -> RewardStats | None:
-    """The statistics of S over the initial chains, once for the whole batch; ``None`` if no chain has both scores.
+def calibrate(combined: Sequence[Sequence[float | None]], calibration: str, engine: Engine) -> list[RewardStats | None]:
+    """The statistics of S that each problem is routed by, in problem order; ``None`` where no chain has both scores.
 
-    ``batch``: every chain of every problem (the paper's reading). ``first``: each problem's first chain (the published
-    code's). ``fixed:FILE``: a saved calibration.
+    ``batch``: over every initial chain of every problem (the paper's reading), the same for all. ``first``: over each
+    problem's first chain (the published code's). ``running``: over the chains of this problem and those before it.
+    Otherwise a saved calibration file. Later rounds never move them.
     """
-    if calibration.startswith("fixed:"):
-        return load_calibration(calibration.removeprefix("fixed:"))
+    names = {
+        "orm": None if engine.orm is None else engine.orm.name,
+        "prm": None if engine.prm is None else engine.prm.name,
+        "aggregation": engine.aggregation,
+    }
+    if calibration not in CALIBRATIONS:
+        return [load_calibration(calibration)] * len(combined)
+    if calibration == "running":
+        running = RunningStats()
+        found: list[RewardStats | None] = []
+        for row in combined:
+            running = running.add(row)
+            found.append(running.stats(**names) if running.n else None)
+        return found
     values = [row[:1] if calibration == "first" else row for row in combined]
     sample = CalibrationSample.of(value for row in values for value in row)
-    if not sample.values:
-        return None
-    return sample.stats(
-        population="first" if calibration == "first" else "batch",
-        orm=None if engine.orm is None else engine.orm.name,
-        prm=None if engine.prm is None else engine.prm.name,
-        aggregation=engine.aggregation,
-    )
+    population: Population = "first" if calibration == "first" else "batch"
+    stats = sample.stats(population=population, **names) if sample.values else None
+    return [stats] * len(combined)
 
 
 async def for_each(

@@ -1,0 +1,78 @@
+"""A run's progress in the terminal: problems sampled and answered, accuracy so far, tokens, time left."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+from magicore.runtime.run import RunObserver
+from magicore.types import Problem, Result
+
+
+class ProgressObserver(RunObserver):
+    """Bars on stderr, gone when the run ends; nothing where stderr is no terminal, unless ``shown`` is given."""
+
+    def __init__(self, title: str = "answered", *, shown: bool | None = None) -> None:
+        self._title = title
+        self._shown = sys.stderr.isatty() if shown is None else shown
+        self._progress = Progress(
+            TextColumn("{task.description:>10}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[figures]}"),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
+            transient=True,
+            disable=not self._shown,
+        )
+        self._sampled: TaskID | None = None
+        self._answered: TaskID | None = None
+        self._graded = self._correct = self._tokens = 0
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._progress.stop()
+
+    def started(self, problems: Sequence[Problem]) -> None:
+        total = len(problems)
+        self._graded = self._correct = self._tokens = 0
+        for task in (self._sampled, self._answered):
+            if task is not None:
+                self._progress.remove_task(task)
+        self._sampled = self._progress.add_task("sampled", total=total, visible=False, figures="")
+        self._answered = self._progress.add_task(self._title, total=total, figures="")
+
+    def prepared(self, problem: Problem) -> None:
+        if self._sampled is not None:
+            self._progress.update(self._sampled, advance=1, visible=True)
+
+    def answered(self, result: Result) -> None:
+        if result.correct is not None:
+            self._graded += 1
+            self._correct += result.correct
+        self._tokens += sum(entry.usage.total for entry in result.usage)
+        if self._answered is not None:
+            self._progress.update(self._answered, advance=1, figures=self._figures())
+
+    def _figures(self) -> str:
+        right = f"{100 * self._correct / self._graded:.1f} % right, " if self._graded else ""
+        return f"{right}{self._tokens:,} tokens"
