@@ -21,7 +21,7 @@ from magicore.llms.base import Request
 from magicore.llms.scripted import ScriptedModel
 from magicore.methods import make_method
 from magicore.runtime.open import open_engine
-from magicore.runtime.run import run_method
+from magicore.runtime.run import calibrate, run_method
 from magicore.store.files import read_chains, read_results
 from magicore.store.run_store import RunStore
 
@@ -193,3 +193,19 @@ def test_a_prm_of_another_distribution_is_found_by_name(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     chains = read_chains(tmp_path / "out" / "chains.jsonl")
     assert [scored.s for scored in chains] == [0.25, 0.25]
+
+
+def test_running_calibration_uses_the_chains_so_far_and_batch_uses_all() -> None:
+    engine: Any = type("Engine", (), {"orm": None, "prm": None, "aggregation": "product"})()
+    rows = [[1.0, None], [2.0], []]
+    running = calibrate(rows, "running", engine)
+    assert [(stats.mu, stats.sigma, stats.n) for stats in running if stats] == [
+        (1.0, 0.0, 1),
+        (1.5, 0.5, 2),
+        (1.5, 0.5, 2),
+    ]
+    (batch,) = {calibrate(rows, "batch", engine)[i] for i in range(3)}
+    assert batch is not None and (batch.mu, batch.n, batch.population) == (1.5, 2, "batch")
+    first = calibrate([[1.0, 9.0], [3.0]], "first", engine)[0]
+    assert first is not None and (first.mu, first.n, first.population) == (2.0, 2, "first")
+    assert calibrate([[None], []], "batch", engine) == [None, None]
