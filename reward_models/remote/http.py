@@ -78,6 +78,12 @@ class _HttpModel:
         size = 0
         for solution in solutions:
             length = len(dumps(request_to_json([solution], requires=self.requires)))
+            if length > self._served.max_bytes:
+                raise RewardModelError(
+                    f"{length} bytes long as JSON, and the server takes at most {self._served.max_bytes}",
+                    model=self.name,
+                    solution=solution.id,
+                )
             if part and (len(part) == most or size + length > self._served.max_bytes):
                 yield part
                 part, size = [], 0
