@@ -39,7 +39,7 @@ _NEGATED: Final = re.compile(
     re.IGNORECASE,
 )
 _DENIED: Final = re.compile(
-    r"[\"')\]*.]*\s?(?:[^.,;()]{0,40}\s)?(?:(?:is|are|was|were|would\ be|could\ be|seems?)\s(?:also\s|both\s|all\s)?(?:not\b|incorrect|wrong|false|invalid|eliminated|ruled\ out|out\b)|isn't|aren't|wasn't|can(?:not|'t)|doesn't|does\snot|\u4e0d\u5bf9|\u9519|\u4e0d\u6b63\u786e)",
+    r"[\"')\]*.]*\s?(?:(?!is\b|are\b|was\b|and\b|which\b)[^\s.,;()]{1,20}\s){0,4}(?:(?:is|are|was|were|would\ be|could\ be|seems?)\s(?:also\s|both\s|all\s)?(?:not\b|incorrect|wrong|false|invalid|eliminated|ruled\ out|out\b)|isn't|aren't|wasn't|can(?:not|'t)|doesn't|does\snot|\u4e0d\u5bf9|\u9519|\u4e0d\u6b63\u786e)",
     re.IGNORECASE,
 )
 _LEADS: Final = re.compile(
@@ -47,6 +47,11 @@ _LEADS: Final = re.compile(
     r"[\s\"'*,:(\[$\\]*(?:for\ sure|therefore|option|choice|letter|the)?[\s\"'*(\[$\\{]*(?:text\{)?$",
     re.IGNORECASE,
 )
+_PICKS: Final = re.compile(
+    r"\b(?:it's|it is|it to be|pick(?:ed|ing)?|choos(?:e|ing)|chose|select(?:ed|ing)?|go(?:ing)? with|therefore|thus|hence|so|sure)[,:]?[\s\"'*(\[]*$",
+    re.IGNORECASE,
+)
+_ENDS_PICK: Final = re.compile(r"[\"')\]*]*\s*(?:[.,;:!?\u2014\u3002]|$|-\s|because|since|as\b|\u4e0d)")
 _NONE: Final = re.compile(
     r"\bnone\ of\ (?:the|these|those|them)\b|\bno(?:ne)?\ (?:correct|suitable|matching|valid|appropriate|accurate|of\ the)\s*(?:answer|option|choice)"
     r"|\bnot\ (?:\w+\s+)?(?:among|listed|one\ of|provided|available|included|present)\b|\bN/A\b"
@@ -57,6 +62,8 @@ _LINK: Final = re.compile(r"[\"')\]*.]*(?:[^.;()]{0,60}\s(?:and|or)|\s?[&/,])\s?
 _EITHER: Final = re.compile(r"^[^.;]{0,60}\bor\b[\s\"'(\[*]*(?:option\s|choice\s)?[\s\"'(\[*]*$", re.IGNORECASE)
 _CLOSING: Final = re.compile(r"\bconfiden(?:ce|t)\b\W{0,3}(?:level|score|in|:|\()", re.IGNORECASE)
 _PLACEHOLDER: Final = "X"
+_SOFT: Final[frozenset[Reason]] = frozenset({"no such option", "none of the options"})
+"""Reasons that a letter in another sentence of the answer overrules: "not among the choices. (E) None of these"."""
 _LOWER_ANYWHERE: Final = frozenset("abcdefgh")
 
 
@@ -97,20 +104,22 @@ class ChoiceReader:
         if site.content is None:
             return None
         start, end = site.content
-        opening = self._opening(start, end, exact=site.exact)
-        if opening is not None:
-            return opening
         parts = [part for part in sentences(self.response.text, start, end) if not _CLOSING.search(part.text)]
-        if not parts:
-            return None
-        if self._offers_several(parts[-1]):
+        if parts and self._offers_several(parts[-1]):
             return Nothing(reason="conflicting answers")
+        opening = self._opening(start, end, exact=site.exact)
+        if opening is not None or not parts:
+            return opening
+        return self._among(parts)
+
+    def _among(self, parts: Sequence[Sentence]) -> Reading:
+        """The choice in an answer of several sentences: the first one's, else the last one's that chooses."""
         order = (parts[0], *reversed(parts[1:]))
         doubt: Nothing | None = None
         for bare in (False, True):
             for part in order:
                 reading = self._sentence(part, bare=bare, stated=True)
-                if isinstance(reading, Found) or (isinstance(reading, Nothing) and reading.reason != "no such option"):
+                if isinstance(reading, Found) or (isinstance(reading, Nothing) and reading.reason not in _SOFT):
                     return reading
                 doubt = doubt or reading
         return doubt
@@ -180,7 +189,7 @@ class ChoiceReader:
         """The one option that a sentence chooses; `bare` letters count only where no letter is marked as an option."""
         mentions = self._mentions(sentence.start, sentence.end)
         strong = [m for m in mentions if m.strong]
-        pool = strong or [m for m in mentions if bare and (stated or self._led(m, sentence))]
+        pool = strong or [m for m in mentions if bare and (stated or self._picked(m, sentence))]
         known = [m for m in pool if self.is_option(m.letter)]
         chosen = [m for m in known if not self._rejected(m, sentence)]
         letters = dict.fromkeys(m.letter for m in chosen)
@@ -237,6 +246,14 @@ class ChoiceReader:
         if not before.strip(" \"'(*["):
             return mention.strong or not _WORD_AFTER.match(self.response.text, mention.end, sentence.end)
         return _LEADS.search(before) is not None
+
+    def _picked(self, mention: Mention, sentence: Sentence) -> bool:
+        """Whether an unmarked letter is said to be chosen: "I think it's B", "Therefore, B."."""
+        before = self.response.text[max(sentence.start, mention.start - 40) : mention.start]
+        alone = not before.strip(" \"'(*[")
+        return (alone or _PICKS.search(before) is not None) and _ENDS_PICK.match(
+            self.response.text, mention.end, sentence.end
+        ) is not None
 
     def _by_text(self, body: str, start: int, end: int) -> Reading:
         """The option whose text stands in `body`: as all of it, or as the only option text in it."""

@@ -36,7 +36,7 @@ class Site:
 
 _TAG: Final = re.compile(r"[<\[](/?)(final_?answer|answer|ans)[>\]]", re.IGNORECASE)
 _HASH: Final = re.compile(r"(?<!#)####(?!#)[ \t]*(?=\S)")
-_IS: Final = r"(?:is|are|(?:would|should|will|must|can|could|may|might)\ (?:then\ |also\ |therefore\ )?be|(?:would\ |should\ )?leans?\ towards?|remains|becomes|equals)"
+_IS: Final = r"(?:is|are|(?:would|should|will|must|can|could|may|might)\ (?:then\ |also\ |therefore\ )?be|(?:would\ |should\ )?leans?\ towards?|to\ be|remains|becomes|equals)"
 _ADVERB: Final = r"(?:,?\s*(?:therefore|thus|then|hence|simply|just|clearly|indeed|actually|still|also|now|again|likely|most\ likely|probably|definitely)\b,?)?"
 _WORD: Final = re.compile(
     rf"""

@@ -5,7 +5,10 @@ from typing import Final, Literal
 
 Decision = Literal["right", "wrong"]
 
-_MARKER: Final = re.compile(r"\b(?:decision|verdict|judge?ment)\b[\s*_#`]{0,6}(?::|=|is\b)", re.IGNORECASE)
+_MARKER: Final = re.compile(
+    r"\b(?:decision|verdict|judge?ment)\b[\s*_#`]{0,6}[:=]|\b(?:my|our|final) (?:\w+ )?(?:decision|verdict|judge?ment) is\b",
+    re.IGNORECASE,
+)
 _ALTERNATIVES: Final = re.compile(r"[\[(<][^\])>\n]*[|/][^\])>\n]*[\])>]")
 _VERDICT: Final = re.compile(
     r"[\s*_#`:\"'\[(<]{0,12}(?:the (?:author|answer|solution)(?:'s \w+)? is )?(?P<denied>not |in-?|un)?"
