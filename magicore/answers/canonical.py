@@ -6,6 +6,7 @@ worker processes; reading never evaluates anything.
 
 import hashlib
 import json
+import re
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
@@ -154,11 +155,17 @@ def _read(answer: str, kind: Kind, options: Listed) -> Key | Node:
     """The key, or a node whose leaves have to be asked for."""
     if kind not in {"number", "math"}:
         return _worded(answer, kind, options)
+    if _PLAIN_INTEGER.fullmatch(answer):
+        return Key(value=f'"{int(answer)}"')
     try:
         node = (_number(answer) if kind == "number" else None) or structure.parse(tidy(answer))
     except (NotParsed, numeric.Unrepresentable) as error:
         return _unparsed(answer, str(error))
     return node if any(leaf.request for leaf in leaves(node)) else _key(answer, node, {})
+
+
+_PLAIN_INTEGER: Final = re.compile(r"-?[0-9]{1,300}")
+"""Most answers are no more than this and need no further reading."""
 
 
 def _worded(answer: str, kind: Kind, options: Listed) -> Key:

@@ -68,11 +68,11 @@ _TEN: Final = 10
 
 
 def close_numbers(first: numeric.Number, second: numeric.Number) -> bool:
-    """Whether two numbers differ by at most one unit in the twelfth significant digit of the smaller."""
+    """Whether two numbers differ by less than one unit in the twelfth significant digit of the smaller."""
     a, b = numeric.inexact(first), numeric.inexact(second)
     smaller = min(abs(a), abs(b))
     if smaller == 0:
         return bool(a == b)
     context = numeric.context()
     unit = context.mpf(_TEN) ** (int(context.floor(context.log10(smaller))) - LONG_DECIMAL + 1)
-    return bool(abs(a - b) <= unit)
+    return bool(abs(a - b) < unit)

@@ -160,7 +160,7 @@ def _items(node: Items, parts: list[Value]) -> Value:
         return _ratio(parts)
     if node.kind == "sequence":
         return ["sequence", *parts]
-    names = [item.name for item in node.items if isinstance(item, Named)]
+    names = [item.name.split("_")[0] for item in node.items if isinstance(item, Named)]
     if node.kind == "list" and len(names) == len(parts) == len(set(names)):
         return tuple_value([part for _, part in sorted(zip(names, parts, strict=True), key=lambda pair: pair[0])])
     return set_value(parts)
@@ -245,7 +245,7 @@ def _span(low: Value, high: Value, low_closed: bool, high_closed: bool) -> Value
         if low_closed and high_closed:
             return ["tuple", low, high]
         raise NotParsed("an interval whose ends are in the wrong order")
-    return _region_value([[low, low_closed, high, high_closed]])
+    return region([[low, low_closed, high, high_closed]])
 
 
 def _spans(value: Value) -> list[_Span]:
@@ -259,7 +259,7 @@ def _spans(value: Value) -> list[_Span]:
     raise NotParsed("not a set of real numbers")
 
 
-def _region_value(spans: list[_Span]) -> Value:
+def region(spans: list[_Span]) -> Value:
     """Sorted and merged spans; a finite set if only points are left."""
     nonempty = [span for span in spans if size(span[0]) < size(span[2]) or (span[0] == span[2] and span[1] and span[3])]
     merged: list[_Span] = []
@@ -289,7 +289,7 @@ def union(left: Value, right: Value) -> Value:
     """The union of two sets."""
     if _both_finite(left, right):
         return set_value([left, right])
-    return _region_value(_spans(left) + _spans(right))
+    return region(_spans(left) + _spans(right))
 
 
 def intersection(left: Value, right: Value) -> Value:
@@ -298,7 +298,7 @@ def intersection(left: Value, right: Value) -> Value:
         kept = [member for member in left[1:] if member in right[1:]]
         return ["set", *kept]
     overlaps = [_overlap(first, second) for first in _spans(left) for second in _spans(right)]
-    return _region_value([span for span in overlaps if span is not None])
+    return region([span for span in overlaps if span is not None])
 
 
 def difference(left: Value, right: Value) -> Value:
@@ -311,11 +311,11 @@ def difference(left: Value, right: Value) -> Value:
 def complement(value: Value) -> Value:
     """The reals that are not in `value`."""
     spans, low, low_closed = [], MINUS_INFINITY, False
-    for span in _spans(_region_value(_spans(value))):
+    for span in _spans(region(_spans(value))):
         spans.append([low, low_closed, span[0], not span[1]])
         low, low_closed = span[2], not span[3]
     spans.append([low, low_closed, INFINITY, False])
-    return _region_value([span for span in spans if span[0] != span[2] or (span[1] and span[3])])
+    return region([span for span in spans if span[0] != span[2] or (span[1] and span[3])])
 
 
 def _both_finite(left: Value, right: Value) -> bool:

@@ -77,7 +77,11 @@ _RULES: Final[tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]]
         (rf"\\(?:boxed|fbox){_LETTERS}\s*(?=\{{)", ""),
         # One command for each meaning.
         (rf"\\[dtc]frac{_LETTERS}", r"\\frac"),
+        (r"\\frac\s*(\d)\s*(\d)", r"\\frac{\1}{\2}"),
+        (r"\\frac\s*(\d)\s*(?=\{)", r"\\frac{\1}"),
+        (r"(\\frac\s*\{[^{}]*\})\s*(\d)", r"\1{\2}"),
         (rf"\\[dt]binom{_LETTERS}", r"\\binom"),
+        (r"\{?\s*([a-zA-Z]|\d+)\s*\\choose\s*([a-zA-Z]|\d+)\s*\}?", r"\\binom{\1}{\2}"),
         (rf"\\(?:leq|leqslant|leqq){_LETTERS}|<=|=<", r"\\le "),
         (rf"\\(?:geq|geqslant|geqq){_LETTERS}|>=|=>", r"\\ge "),
         (rf"\\neq{_LETTERS}|\\not\s*=|!=", r"\\ne "),
@@ -93,6 +97,7 @@ _RULES: Final[tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]]
         (rf"\\rbrack{_LETTERS}", "]"),
         (rf"\\[lr]?vert{_LETTERS}", "|"),
         (rf"\\(?:dots|cdots|dotsc|dotsb){_LETTERS}|\.\.\.", r"\\ldots "),
+        (r"(\d*\.\d*?)((\d)\3\3+|(\d{2,9})\4+)\s*\\ldots(?!\s*[,;\d])", lambda match: _repeating(match)),
         (rf"\\(?:degrees?|textdegree){_LETTERS}|\^\s*\{{\s*\\circ\s*\}}", r"^\\circ "),
         (rf"\\(?:infinity|infin){_LETTERS}|(?<![\\a-zA-Z])(?:infinity|inf|oo){_LETTERS}", r"\\infty "),
         (rf"\\Reals?{_LETTERS}|\\R{_LETTERS}|\\mathbb\s*R|\\mathbf\s*\{{R\}}", r"\\mathbb{R}"),
@@ -117,6 +122,11 @@ _MAX_WRAPPERS: Final = 8
 _ENDINGS: Final = " \t\n\r.,;"
 
 
+def _repeating(match: re.Match[str]) -> str:
+    """Digits that repeat before an ellipsis, as a repeating decimal."""
+    return f"{match[1]}\\overline{{{match[3] or match[4]}}}"
+
+
 def tidy(text: str) -> str:
     r"""`text` in the one spelling that the readers of mathematics expect.
 
@@ -129,7 +139,7 @@ def tidy(text: str) -> str:
     body = _SPACES.sub(" ", unwrapped(body.translate(_CHARACTERS)))
     for pattern, replacement in _RULES:
         body = pattern.sub(replacement, body)
-    return _SPACES.sub(" ", body).strip()
+    return unwrapped(_SPACES.sub(" ", body))
 
 
 def unwrapped(text: str) -> str:

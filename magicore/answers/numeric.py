@@ -21,9 +21,11 @@ Number: TypeAlias = Any
 
 WORK_DIGITS: Final = 160
 NEGLIGIBLE_DIGITS: Final = 110
-"""A sum this many digits below its terms is zero; a term this far below another is refused."""
+"""An inexact sum this many digits below its terms is zero."""
 KEY_BITS: Final = 150
 """Significant bits (45 digits) by which two inexact numbers are told apart."""
+KEY_DIGITS: Final = 44
+"""A term so many digits below another could not be told from nothing in their inexact sum, which is refused."""
 MAX_EXACT_BITS: Final = 1 << 17
 MAX_LOG2: Final = 1 << 40
 MAX_ANGLE_BITS: Final = 2000
@@ -50,6 +52,7 @@ def context() -> Any:
         ctx.dps = WORK_DIGITS
         _local.context = ctx
         _local.negligible = ctx.mpf(10) ** -NEGLIGIBLE_DIGITS
+        _local.indistinct = ctx.mpf(10) ** -KEY_DIGITS
     return ctx
 
 
@@ -95,7 +98,7 @@ def add(left: Number, right: Number) -> Number:
     a, b = inexact(left), inexact(right)
     total = a + b
     larger, smaller = max(abs(a), abs(b)), min(abs(a), abs(b))
-    if smaller != 0 and smaller < _local.negligible * larger:
+    if smaller != 0 and smaller < _local.indistinct * larger:
         raise Unrepresentable("a term is too small beside another")
     if abs(total) < _local.negligible * larger:
         return Fraction(0)
@@ -290,11 +293,21 @@ def encode(value: Number) -> str | list[str]:
     """`value` as text that is equal for equal numbers: "3/4", "b:MANTISSApEXPONENT", or ["complex", re, im]."""
     value = snapped(value)
     if is_complex(value):
-        real, imag = encode(value.real), encode(value.imag)
-        assert isinstance(real, str) and isinstance(imag, str)
-        return ["complex", real, imag]
-    if isinstance(value, Fraction):
-        return _encode_exact(value)
+        return ["complex", *(str(encode(part)) for part in (value.real, value.imag))]
+    return _encode_exact(value) if isinstance(value, Fraction) else _encode_inexact(value)
+
+
+def encode_rounded(value: Number) -> str | list[str]:
+    """Like `encode`, and the same whether the value was computed exactly or not: rationals are rounded as well."""
+    value = inexact(value)
+    if is_complex(value):
+        return ["complex", *(_encode_inexact(part) for part in (value.real, value.imag))]
+    return _encode_inexact(value)
+
+
+def _encode_inexact(value: Any) -> str:
+    if value == 0:
+        return "0"
     sign, mantissa, exponent, _ = value._mpf_
     _, mantissa, exponent, _ = from_man_exp(mantissa, exponent, KEY_BITS, round_nearest)
     return f"b:{'-' if sign else ''}{mantissa:x}p{exponent}"

@@ -23,7 +23,9 @@ from magicore.answers.worker import read_frame, write_frame
 from magicore.errors import MagicoreError
 
 MAX_WORKERS: Final = 4
-BATCH: Final = 48
+MIN_BATCH: Final = 8
+MAX_BATCH: Final = 48
+"""Requests sent to a worker at a time; fewer than the least start no second one."""
 START_LIMIT: Final = 60.0
 """Seconds a worker may take to start."""
 REPLY_LIMIT: Final = 10.0
@@ -55,11 +57,15 @@ class _Worker:
     def answer(self, requests: Sequence[Request]) -> list[Reply]:
         """One reply for each request, in order."""
         done: list[Reply] = []
-        while len(done) < len(requests):
-            if self.process is None or self.jobs > MAX_JOBS:
-                self.stop()
-                self.start()
-            done += self._batch(requests[len(done) :])
+        try:
+            while len(done) < len(requests):
+                if self.process is None or self.jobs > MAX_JOBS:
+                    self.stop()
+                    self.start()
+                done += self._batch(requests[len(done) :])
+        except BaseException:  # interrupted between a request and its reply: the two must not get out of step
+            self.stop()
+            raise
         return done
 
     def _batch(self, requests: Sequence[Request]) -> list[Reply]:
@@ -151,7 +157,7 @@ class _Pool:
             self.idle.put(worker)
 
     def answer(self, requests: Sequence[Request]) -> list[Reply]:
-        batch = min(BATCH, -(-len(requests) // len(self.workers)))
+        batch = min(MAX_BATCH, max(MIN_BATCH, -(-len(requests) // len(self.workers))))
         batches = [requests[start : start + batch] for start in range(0, len(requests), batch)]
         if len(batches) == 1:
             return self._with_worker(batches[0])

@@ -206,10 +206,15 @@ def _list(text: str, depth: int) -> Node | None:
     items = [part.strip() for part in parts if part.strip()]
     if any(item == r"\ldots" for item in items):
         return Items(kind="sequence", items=tuple(_sequence_item(item, depth) for item in items))
+    items = [item for item in items if not _DOMAIN.fullmatch(item)] or items
     nodes = [_parse(item, depth) for item in items]
     if len(nodes) == 1:
         return nodes[0]
     return _joined_relations(nodes, found) or Items(kind="list", items=tuple(nodes))
+
+
+_DOMAIN: Final = re.compile(r"[a-zA-Z](?:_\w)?\s*\\in\s*\\mathbb\s*\{?[A-Z]\}?(?:\^[+*])?")
+"""What says only what kind of number a variable is: "k in Z" after a family of solutions."""
 
 
 def _sequence_item(item: str, depth: int) -> Node:
@@ -254,7 +259,7 @@ _VARIABLE: Final = re.compile(_LETTER)
 _NAME: Final = re.compile(
     rf"(?:\\text\s*\{{[^{{}}]*\}}|[A-Za-z]{{4,}}"
     rf"|m?\s*\\(?:angle|triangle|overline|vec|hat|bar|widehat)\s*\{{?[A-Za-z' ]+\}}?"
-    rf"|\|?[A-Z]{{2,4}}\|?|\\frac\s*\{{d[a-z]?\}}\s*\{{d[a-z]\}}"
+    rf"|\|[A-Z]{{2,4}}\||[A-Z]{{2,4}}|\\frac\s*\{{d[a-z]?\}}\s*\{{d[a-z]\}}"
     rf"|{_LETTER}(?:\^\s*\{{?-1\}}?)?(?:\s*\([^()=<>]*\))?)"
 )
 _NAME_TUPLE: Final = re.compile(rf"\(\s*{_LETTER}(?:\s*,\s*{_LETTER})+\s*\)")
@@ -263,12 +268,12 @@ _FLIPPED: Final = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "!=": "!="}
 
 def _relation(text: str, depth: int) -> Node | None:
     tokens = _tokens(text)
-    sides, operators = _split(tokens, _RELATIONS.get)
+    sides, operators = _split(tokens, _relation_sign)
     sides = [side.strip() for side in sides]
-    if any(token in _UNKNOWN_RELATIONS for token in tokens):
-        raise NotParsed("a relation that is not known")
     if not operators:
         return None
+    if "unknown" in operators:
+        raise NotParsed("a relation that is not known")
     if "~" in operators:
         return _approximation(sides, operators, depth)
     if not all(sides):
@@ -280,6 +285,10 @@ def _relation(text: str, depth: int) -> Node | None:
     if set(operators) == {"="}:
         return _equation(sides, depth)
     return _inequalities(sides, operators, depth)
+
+
+def _relation_sign(token: str) -> str | None:
+    return "unknown" if token in _UNKNOWN_RELATIONS else _RELATIONS.get(token)
 
 
 def _unknown() -> Node:
@@ -359,6 +368,9 @@ def _inequality(left: str, operator: str, right: str, depth: int) -> Node:
         return _equation([left, right], depth)
     if _is_name(right) and not _is_name(left):
         left, operator, right = right, _FLIPPED[operator], left
+    size = _ABSOLUTE.fullmatch(left)
+    if size and operator in _SIZES and _is_closed(right):
+        return _sized(size[1], operator, right, depth)
     bound = _bound(right) if _is_name(left) else None
     if bound is None:
         return Leaf(request=("relation", operator, left, right))
@@ -370,6 +382,17 @@ def _inequality(left: str, operator: str, right: str, depth: int) -> Node:
     else:
         node = Span(low=bound, high=high, low_closed=operator == ">=", high_closed=False)
     return Named(name=_compact(left), node=node)
+
+
+_ABSOLUTE: Final = re.compile(r"\|([^|]+)\|")
+_SIZES: Final = {"<": "and", "<=": "and", ">": "or", ">=": "or"}
+
+
+def _sized(inner: str, operator: str, bound: str, depth: int) -> Node:
+    """|A| < b as -b < A < b, and |A| > b as its opposite."""
+    above = _inequality(inner, operator, bound, depth)
+    below = _inequality(inner, _FLIPPED[operator], f"-({bound})", depth)
+    return Combined(operator=_SIZES[operator], items=(above, below))
 
 
 def _bound(text: str) -> Leaf | None:

@@ -10,13 +10,14 @@ import hashlib
 import re
 from collections.abc import Callable, Mapping
 from fractions import Fraction
+from itertools import pairwise
 from typing import Final, TypeAlias
 
 from latex2sympy2_extended.latex2sympy2 import ConversionConfig, latex2sympy
 from sympy import Basic, srepr
 from sympy.core.function import AppliedUndef
 
-from magicore.answers import numeric
+from magicore.answers import forms, numeric
 from magicore.answers.forms import INFINITY, MINUS_INFINITY, NotParsed, Request, Value
 from magicore.answers.numeric import Number, Unrepresentable
 
@@ -188,19 +189,20 @@ class _Function:
 
 def fingerprint(at: Callable[[int, bool], Number]) -> Value:
     """The values at all points; one number if they do not differ. Where nothing is real, complex values."""
-    values = [_defined(at, point, real=True) for point in range(POINTS)]
-    if all(value is None for value in values):
-        values = [_defined(at, point, real=False) for point in range(POINTS)]
-    if all(value is None for value in values):
+    numbers = [_defined(at, point, real=True) for point in range(POINTS)]
+    if all(number is None for number in numbers):
+        numbers = [_defined(at, point, real=False) for point in range(POINTS)]
+    if all(number is None for number in numbers):
         raise Unrepresentable("undefined at every point")
+    values = [None if number is None else numeric.encode_rounded(number) for number in numbers]
     if all(value == values[0] for value in values):
-        return values[0] or []
+        return numeric.encode(numbers[0])
     return ["expression", *values]
 
 
-def _defined(at: Callable[[int, bool], Number], point: int, *, real: bool) -> Value | None:
+def _defined(at: Callable[[int, bool], Number], point: int, *, real: bool) -> Number | None:
     try:
-        return numeric.encode(at(point, real))
+        return at(point, real)
     except NotReal:
         return None
     except Unrepresentable as error:
@@ -323,7 +325,7 @@ class _Evaluation:
 
     def unknown(self, name: str, arguments: list[Number]) -> Number:
         """A function that is not known: one value for each name, point and arguments."""
-        written = ",".join(str(numeric.encode(argument)) for argument in arguments)
+        written = ",".join(str(numeric.encode_rounded(argument)) for argument in arguments)
         return coordinate(f"{self.environment[f'{name}()']}({written})", 0)
 
     def repeated(self, node: Basic, name: str) -> Number:
@@ -411,6 +413,8 @@ def _relation(operator: str, left: _Function, right: _Function) -> Value:
     if len(symbols) == 1 or (operator == "=" and "y" in symbols):
         variable = symbols[0] if len(symbols) == 1 else "y"
         solved = _solved(operator, variable, difference, alone=len(symbols) == 1)
+        if solved is None and len(symbols) == 1 and operator != "=":
+            solved = _quadratic(operator, variable, difference)
         if solved is not None:
             return solved
     return _scaled(operator, difference)
@@ -422,7 +426,7 @@ def _solved(operator: str, variable: str, difference: Callable[..., Number], *, 
         lines = [_line(variable, difference, point) for point in range(POINTS)]
     except Unrepresentable:
         return None
-    slopes = {str(numeric.encode(slope)) if slope is not None else None for slope, _ in lines}
+    slopes = {str(numeric.encode_rounded(slope)) if slope is not None else None for slope, _ in lines}
     slope = lines[0][0]
     if len(slopes) != 1 or slope is None or slope == 0 or numeric.is_complex(slope):
         return None
@@ -448,7 +452,44 @@ def _line(variable: str, difference: Callable[..., Number], point: int) -> tuple
     start, one, two = (difference(point, given={variable: Fraction(step)}) for step in range(3))
     slope = numeric.add(one, numeric.negate(start))
     again = numeric.add(two, numeric.negate(one))
-    return (slope if numeric.encode(slope) == numeric.encode(again) else None), start
+    return (slope if numeric.encode_rounded(slope) == numeric.encode_rounded(again) else None), start
+
+
+def _quadratic(operator: str, variable: str, difference: Callable[..., Number]) -> Value | None:
+    """The reals where a quadratic is below (or not above, or not at) zero; None if the difference is no quadratic."""
+    try:
+        values = [difference(0, given={variable: Fraction(step)}) for step in range(5)]
+        first = [numeric.add(b, numeric.negate(a)) for a, b in pairwise(values)]
+        second = [numeric.add(b, numeric.negate(a)) for a, b in pairwise(first)]
+    except Unrepresentable:
+        return None
+    if len({str(numeric.encode_rounded(value)) for value in second}) != 1 or second[0] == 0:
+        return None
+    if any(numeric.is_complex(value) for value in values):
+        return None
+    # With F(0) = c, the first difference a + b and the second 2a, the roots are (-b -+ sqrt(b^2 - 4ac)) / 2a.
+    double = second[0]
+    slope = numeric.add(first[0], numeric.divide(double, Fraction(-2)))
+    product = numeric.multiply(Fraction(-2), numeric.multiply(double, values[0]))
+    square = numeric.add(numeric.multiply(slope, slope), product)
+    roots: list[str] = []
+    if numeric.order(square) >= 0:
+        spread = numeric.power(square, Fraction(1, 2)) if square != 0 else Fraction(0)
+        sides = (numeric.negate(spread), spread)
+        roots = [str(numeric.encode(numeric.divide(numeric.add(numeric.negate(slope), s), double))) for s in sides]
+    return _between(operator, roots, opens_up=bool(numeric.order(double) > 0))
+
+
+def _between(operator: str, roots: list[str], *, opens_up: bool) -> Value:
+    """Where a parabola with these roots is below (or not above, or not at) zero."""
+    points = forms.region([[root, True, root, True] for root in roots])
+    if operator == "!=":
+        return forms.complement(points)
+    low, high = sorted(roots, key=forms.size) if roots else ("0", "0")
+    below = forms.region([[low, False, high, False]] if roots else [])
+    if not opens_up:
+        below = forms.complement(forms.union(below, points))
+    return below if _STRICT[operator] else forms.union(below, points)
 
 
 def _scaled(operator: str, difference: Callable[..., Number]) -> Value:
@@ -458,7 +499,7 @@ def _scaled(operator: str, difference: Callable[..., Number]) -> Value:
     if first is None:
         raise NotParsed("a relation that always or never holds")
     unit = first if operator in {"=", "!="} else numeric.absolute(first)
-    scaled = [None if value is None else numeric.encode(numeric.divide(value, unit)) for value in values]
+    scaled = [None if value is None else numeric.encode_rounded(numeric.divide(value, unit)) for value in values]
     kind = {"=": "equation", "!=": "inequation"}.get(operator, "strict" if _STRICT.get(operator) else "weak")
     return [kind, *scaled]
 
