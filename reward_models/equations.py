@@ -75,6 +75,8 @@ def _clauses(found: Sequence[Token]) -> Iterator[list[list[Token]]]:
 
 
 def _equation(before: list[Token], relation: Token, after: list[Token], text: str) -> Equation | None:
+    if len(before) < 2 and len(after) < 2:  # noqa: PLR2004 - two numbers alone, as in "x = 5 = 5"
+        return None
     try:
         left, start, doubtful = _ending(before[-MOST_TOKENS:], whole=len(before) <= MOST_TOKENS)
         right, end, roughly = _beginning(after[:MOST_TOKENS])
