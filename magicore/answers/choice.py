@@ -230,6 +230,10 @@ class ChoiceReader:
                 continue
             if group == "bare" and letter in "AI" and _PRONOUN.match(self.response.text, match.end(group), end):
                 continue
+            if group == "c" and self.response.text.count("(", start, match.start()) > self.response.text.count(
+                ")", start, match.start()
+            ):
+                continue  # the bracket closes one that opened earlier: "(our need of vitamin A)"
             if group == "n" and letter in "aAI" and _PRONOUN.match(self.response.text, match.end(group), end):
                 continue
             found.append(

@@ -81,6 +81,7 @@ _CHANGED: Final = re.compile(
     r"\b(?:revis(?:e|ed|ing)|chang(?:e|ed|ing)|updat(?:e|ed|ing)|correct(?:ed|ing)?|amend(?:ed)?) (?:my|the|our) (?:\w+ )?answer (?:to|as)\b:?",
     re.IGNORECASE,
 )
+_CORRECTED: Final = re.compile(r"\b[Tt]he (?:correct|corrected|right|actual) (?!answer)(?:\w+ ){1,6}?is (?=[\d$(*-])")
 _HEADING: Final = re.compile(
     r"\n[*_#\s]*(?:my\s+)?(?:overall\s+)?(?:confidence|justification|note|disclaimer|explanation|feedback)\b[^\n:]{0,40}:"
     r"|\bconfidence\s*(?:level|score|rating)?[^\n.:]{0,30}(?::|=|\bis\b|\bof\b)",
@@ -94,6 +95,7 @@ def sites(text: str) -> list[Site]:
         *((match.start(), match.end(), _marker(match)) for match in _WORD.finditer(text) if _states(text, match)),
         *((match.start(), match.end(), "answer-colon") for match in _ABROAD.finditer(text)),
         *((match.start(), match.end(), "answer-is") for match in _CHANGED.finditer(text)),
+        *((match.start(), match.end(), "answer-is") for match in _CORRECTED.finditer(text)),
         *((match.start(), match.end(), "hash") for match in _HASH.finditer(text)),
     ]
     closed = [Site(marker="boxed", start=box.start, content=box.inner) for box in boxes(text)]
