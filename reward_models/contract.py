@@ -35,8 +35,8 @@ An outcome model's entry is ``{"value": 0.71, "raw": 0.9, "activation": "sigmoid
 ``unscored``. ``value`` lies in [0, 1]; ``raw`` is what the model gave before the activation, or ``null``. If the
 solution was sent without steps, the entry of a process model also has ``split``: the steps, as they are sent.
 
-Failures have status 400 (the request is wrong), 401 or 403 (the key), 404, 413 (too large), 415, 422 (the model refuses these
-solutions), 429 (too many waiting; ``Retry-After`` is set), 500 (the model failed) or 503 (the server is stopping)::
+Failures have status 400 (the request is wrong), 401 or 403 (the key), 404, 413 (too large), 415, 422 (the model refuses
+these solutions), 429 (too many waiting; ``Retry-After`` is set), 500 (the model failed) or 503 (it is stopping)::
 
     {"error": {"type": "StepCountError", "message": "one sentence", "retryable": false}}
 

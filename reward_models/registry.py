@@ -51,13 +51,16 @@ OUTCOME_MODELS: dict[str, Builtin] = {
     "random": Builtin("reward_models.scripted:random_orm", "a random score, fixed by the text and a seed, random:7"),
     "scripted": Builtin("reward_models.scripted:scripted_orm", "given scores from a JSON file, scripted:FILE"),
     "self-certainty": Builtin("reward_models.confidence:self_certainty", "divergence of the tokens from uniform"),
+    "thinkprm": Builtin("reward_models.families.thinkprm:load_orm", "ThinkPRM: long thought and P(yes) of the whole"),
 }
 PROCESS_MODELS: dict[str, Builtin] = {
     "arithmetic": Builtin("reward_models.arithmetic:arithmetic", "checks the equations written in each step, by rule"),
     "constant": Builtin("reward_models.scripted:constant_prm", "the same score for every step, constant:0.5"),
+    "genprm": Builtin("reward_models.families.genprm:load", "GenPRM: a written critique and P(Yes) of each step"),
     "judge": Builtin("reward_models.judges:judge_prm", "a language model's score of each step, judge:MODEL"),
     "random": Builtin("reward_models.scripted:random_prm", "random step scores, fixed by text and seed, random:7"),
     "scripted": Builtin("reward_models.scripted:scripted_prm", "given step scores from a JSON file, scripted:FILE"),
+    "thinkprm": Builtin("reward_models.families.thinkprm:load_prm", "ThinkPRM: long thought, P(yes) up to each step"),
 }
 
 # Packages that come with an extra of the distribution.

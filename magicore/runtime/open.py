@@ -18,6 +18,7 @@ from magicore.runtime.scoring import ScoringService
 from magicore.runtime.stored import StoredModel
 from magicore.store.run_store import RunStore
 from reward_models.base import OutcomeRewardModel, ProcessRewardModel
+from reward_models.families.generative import language_model_name
 from reward_models.names import parse_model_name
 from reward_models.registry import load_outcome_model, load_process_model, outcome_models, process_models
 from reward_models.types import OutcomeScore, StepScores
@@ -99,6 +100,8 @@ class _Opener:
     def reward_model(self, kind: Literal["orm", "prm"], name: str, models: Mapping[str, StoredModel]) -> Any:
         table = dict(self._config.reward_models.get(name, {}))
         name = str(table.pop("name", name))
+        if urls := table.pop("urls", None):
+            name += "@" + ",".join([urls] if isinstance(urls, str) else urls)
         registry = outcome_models if kind == "orm" else process_models
         known = registry.options(name)
         options: dict[str, Any] = table
@@ -106,11 +109,11 @@ class _Opener:
             if known is not None and option in known:
                 options.setdefault(option, value)
         if known is not None and "generate" in known:
-            options["generate"] = self._generate(parse_model_name(name).name, models)
+            options["generate"] = self._generate(language_model_name(parse_model_name(name)), models)
         load = load_outcome_model if kind == "orm" else load_process_model
         return load(name, **options)
 
-    def _generate(self, name: str, models: Mapping[str, StoredModel]) -> Any:
+    def _generate(self, name: str | None, models: Mapping[str, StoredModel]) -> Any:
         own = models.get("judge") or models.get("default") or self.language_model(self._config.model)
         model = self.language_model(name) if name else own
         return generate_with(model, seed=self._config.seed, ledger=current_ledger)
