@@ -83,7 +83,7 @@ def canonical_unit(text: str) -> str | None:
     if re.search(r"[\d^*%]", stem) or stem.count("(") != stem.count(")"):
         return None
     known = known_unit(stem)
-    if known is None and (_LONE_VARIABLE.fullmatch(stem) or stem[0] in ".-)/"):
+    if known is None and (not stem or _LONE_VARIABLE.fullmatch(stem) or stem[0] in ".-)/"):
         return None
     return (known or _singular(stem.lower())) + (power.group() if power else "")
 
