@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from magicore.chains import read_chain, scored_chain
-from magicore.errors import AuthenticationFailed, ConnectionFailed, LanguageModelError, RequestRefused
+from magicore.errors import AuthenticationFailed, ConnectionFailed, ContextExceeded, LanguageModelError, RequestRefused
 from magicore.llms.base import Message, Request, Sampling
+from magicore.llms.sampler import SampleOutcome
 from magicore.prompts import PromptSet
 from magicore.runtime.ledger import Ledger, current_ledger
 from magicore.runtime.scoring import ScoreT, ScoringService
+from magicore.runtime.shorten import shortened
 from magicore.runtime.stored import StoredModel, first_failure
 from magicore.types import CallKey, Chain, Completion, Problem, ScoredChain, Usage
 from reward_models.types import OutcomeScore, Solution, StepScores
@@ -32,7 +34,8 @@ class RunAborted(Exception):
 class Engine:
     """What all problems of a run share.
 
-    ``models`` maps a role to its model; ``models["default"]`` serves every other role.
+    ``models`` maps a role to its model: ``reviewer``, one of several (``reviewer/1``), or all that one of several equal
+    agents does (``agent/1``); the narrowest name counts, and ``models["default"]`` serves every other role.
     """
 
     models: Mapping[str, StoredModel]
@@ -43,9 +46,10 @@ class Engine:
     aggregation: str = "product"
     seed: int = 0
 
-    def model(self, role: str) -> StoredModel:
-        """The model that plays ``role``."""
-        return self.models.get(role, self.models["default"])
+    def model(self, role: str, instance: int = 0) -> StoredModel:
+        """The model that plays ``role`` as the ``instance``-th of several."""
+        names = (f"{role}/{instance}", f"agent/{instance}", role)
+        return next((self.models[name] for name in names if name in self.models), self.models["default"])
 
     def bind(self, problem: Problem) -> Runtime:
         """A runtime for one problem, with an empty ledger."""
@@ -88,15 +92,23 @@ class Runtime:
         round: int = 0,
         parent: str | None = None,
         sampling: Sampling | None = None,
+        token_scores: bool = False,
     ) -> list[Completion]:
         """Sample ``messages`` once for each index; what could not be had is left out and warned about.
 
+        A conversation that does not fit the model's context is shortened by rule
+        (:func:`magicore.runtime.shorten.shortened`) and that is warned about; a question alone is never cut.
+        ``token_scores`` asks for each token's log-probability with its text.
+
         Raises:
+            CapabilityError: ``token_scores`` of a model that cannot give them.
             LanguageModelError: not one sample could be had.
             RunAborted: the model never answered anything and refuses the connection, the key or the request.
         """
-        model = self.engine.model(role)
+        model = self.engine.model(role, instance)
         logprobs, top = self.engine.log_probabilities if role in CHAIN_ROLES else (False, 0)
+        if token_scores:
+            logprobs, top = True, max(top, 1)
         request = Request(
             messages=tuple(messages),
             key=CallKey(problem=self.problem.id, role=role, instance=instance, round=round, parent=parent),
@@ -108,7 +120,7 @@ class Runtime:
         )
         started = time.perf_counter()
         try:
-            outcome = await model.sample(request)
+            outcome = await self._fitted(model, request)
         except LanguageModelError as error:
             raise_if_hopeless(error, model)
             raise
@@ -125,6 +137,18 @@ class Runtime:
                 raise failure
             self.ledger.warn(f"{len(outcome.failures)} of {len(indices)} {role} samples failed: {failure}")
         return list(outcome.completions)
+
+    async def _fitted(self, model: StoredModel, request: Request) -> SampleOutcome:
+        """The samples of the request, or of the longest shortened form of it that fits the model's context."""
+        outcome, refused = await _sampled(model, request)
+        if refused is None or (request.key.parent is None and request.key.round == 0):
+            return _or_raise(outcome, refused)
+        for messages in shortened(request.messages, self.engine.prompts.exemplar_turns(self.problem.kind)):
+            outcome, refused = await _sampled(model, replace(request, messages=messages))
+            if refused is None:
+                self.ledger.warn(f"a {request.key.role} conversation was shortened to fit the context of {model.name}")
+                break
+        return _or_raise(outcome, refused)
 
     async def chains(
         self,
@@ -182,13 +206,35 @@ class Runtime:
             self.ledger.book(role, service.name, Usage(prompt=sum(tokens), calls=len(tokens)))
         return scores
 
-    def messages(self, role: str, **values: str) -> tuple[Message, ...]:
-        """The prompt of ``role`` for this problem, from the run's prompt set."""
-        return self.engine.prompts.messages(role, self.problem.kind, question=self.problem.question, **values)
+    def messages(self, template: str, *, persona: str | None = None, **values: str) -> tuple[Message, ...]:
+        """The prompt of a role for this problem, from the run's prompt set; ``persona`` names one of the set's."""
+        prompts = self.engine.prompts
+        said = "" if persona is None else prompts.persona(persona)
+        return prompts.messages(template, self.problem.kind, persona=said, question=self.problem.question, **values)
+
+    def turn(self, template: str, **values: str) -> Message:
+        """A message that goes on with a conversation, from the run's prompt set."""
+        return self.engine.prompts.turn(template, self.problem.kind, **values)
 
     def warn(self, text: str) -> None:
         """Note something the user should know; it appears in the result."""
         self.ledger.warn(text)
+
+
+async def _sampled(model: StoredModel, request: Request) -> tuple[SampleOutcome | None, ContextExceeded | None]:
+    """What the model brought, and its refusal if the conversation does not fit its context."""
+    try:
+        outcome = await model.sample(request)
+    except ContextExceeded as error:
+        return None, error
+    failure = first_failure(outcome)
+    return outcome, failure if isinstance(failure, ContextExceeded) and not outcome.completions else None
+
+
+def _or_raise(outcome: SampleOutcome | None, refused: ContextExceeded | None) -> SampleOutcome:
+    if outcome is None:
+        raise refused or ContextExceeded("the conversation does not fit the model's context")
+    return outcome
 
 
 def raise_if_hopeless(error: LanguageModelError, model: StoredModel) -> None:
