@@ -3,7 +3,7 @@
 
 VENV ?= .venv
 BIN := $(VENV)/bin
-EXTRAS := local,dev
+EXTRAS ?= local,dev
 # Python 3.11 is what the constraints are tested with; a newer one will do.
 PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3 python; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
@@ -38,10 +38,8 @@ lint: venv
 types: venv
 	$(BIN)/mypy
 
-integration: EXTRAS := local,dev,integration
-integration: venv ## run the tests against real servers (installs vLLM for CPU in its own environment)
-	$(BIN)/pip install --quiet -c constraints.txt -e ".[$(EXTRAS)]"
-	scripts/setup_vllm.sh
+integration: venv ## run the tests against real servers (installs vLLM for CPU in an environment of its own)
+	PYTHON=$(PYTHON) scripts/setup_vllm.sh
 	$(BIN)/pytest -m integration
 
 bench: venv ## run the benchmarks

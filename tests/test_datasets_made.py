@@ -138,12 +138,16 @@ def test_a_data_set_by_the_hub_library(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize(
-    ("module", "source"),
-    [("datasets", "hf:a/b:test"), ("reasoning_gym", "gen:chain_sum:3:1"), ("pyarrow", "p.parquet")],
+    ("module", "source", "extra"),
+    [
+        ("datasets", "hf:a/b:test", "data"),
+        ("reasoning_gym", "gen:chain_sum:3:1", "tasks"),
+        ("pyarrow", "p.parquet", "data"),
+    ],
 )
 def test_a_missing_package_is_named_with_its_install_command(
-    module: str, source: str, monkeypatch: pytest.MonkeyPatch
+    module: str, source: str, extra: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'magicore\[data\]'"):
+    with pytest.raises(MissingExtraError, match=rf"pip install 'magicore\[{extra}\]'"):
         load_problems(source)

@@ -59,7 +59,7 @@ def _reasoning_gym(task: TaskName, source: str) -> Iterator[Record]:
     except ImportError:
         raise MissingExtraError(
             f"{source}: {task.name!r} is none of our own tasks ({', '.join(GENERATORS)}); those of reasoning-gym need "
-            "it installed: pip install 'magicore[data]'"
+            "it installed: pip install 'magicore[tasks]'"
         ) from None
     names = [*GENERATORS, *DATASETS]
     if task.name not in DATASETS:
