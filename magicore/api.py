@@ -18,7 +18,7 @@ from magicore._sync import run_sync
 from magicore.answers.kinds import Kind
 from magicore.chains import read_chain
 from magicore.config import RunConfig, load_config
-from magicore.datasets import load_problems, read_problem
+from magicore.datasets import iter_problems, read_problem
 from magicore.errors import InputError, MagicoreError
 from magicore.evaluate import summarise
 from magicore.llms.base import LanguageModel
@@ -26,11 +26,12 @@ from magicore.methods import AnyMethod, make_method
 from magicore.methods.given import RefineGiven
 from magicore.methods.magicore import Magicore
 from magicore.report.progress import ProgressObserver
-from magicore.runtime.directory import open_directory, write_outcome
+from magicore.runtime.directory import directory_writer, open_directory
 from magicore.runtime.estimate import Estimate, estimate
 from magicore.runtime.open import open_engine
 from magicore.runtime.run import RunObserver, RunOutcome, run_method
 from magicore.runtime.runtime import Engine
+from magicore.runtime.source import ProblemSource
 from magicore.store.run_store import RunStore
 from magicore.store.solutions import GivenSolution
 from magicore.types import CallKey, Chain, Completion, Problem, Result, ScoredChain, StopReason
@@ -140,7 +141,8 @@ async def asolve_batch(
     labels = {name: _label(value) for name, value in named.items() if value is not None}
     chosen = make_config(config, {**labels, **settings}, own_method="method" in given)
     made: AnyMethod = given.pop("method", None) or make_method(chosen.method, **chosen.options)
-    batch = as_problems(problems, chosen)
+    source = as_source(problems, chosen)
+    survey = source.survey()
     directory: AbstractContextManager[RunStore] = nullcontext(RunStore())
     if out is not None:
         directory = open_directory(Path(out), chosen, force=force)
@@ -149,20 +151,23 @@ async def asolve_batch(
     )
     with directory as store, watching as observing:
         async with open_engine(chosen, store, **given) as engine:
-            cost = estimate(made, batch, engine, chosen)
+            cost = estimate(made, survey, engine, chosen)
             if cost is not None and approval is not None:
                 approval(cost)
-            outcome = await run_method(
-                made,
-                batch,
-                engine,
-                calibration=chosen.calibration,
-                concurrency=chosen.concurrency,
-                observer=observing,
-            )
-        summary = summarise(outcome.results, config=chosen, wall_s=outcome.wall_s)
-        if out is not None:
-            write_outcome(Path(out), outcome, summary)
+            with nullcontext() if out is None else directory_writer(Path(out)) as writer:
+                outcome = await run_method(
+                    made,
+                    source,
+                    engine,
+                    calibration=chosen.calibration,
+                    concurrency=chosen.concurrency,
+                    observer=observing,
+                    total=survey.n,
+                    sink=writer,
+                )
+                summary = summarise(outcome.results, config=chosen, wall_s=outcome.wall_s)
+                if writer is not None:
+                    writer.finish(outcome.stats, summary)
     return Run(config=chosen, results=outcome.results, stats=outcome.stats, summary=summary, outcome=outcome)
 
 
@@ -190,15 +195,19 @@ def make_config(config: Configuration, settings: Mapping[str, Any], *, own_metho
     return RunConfig(**values)
 
 
-def as_problems(problems: Problems | None, config: RunConfig) -> list[Problem]:
-    """The problems of a run, from a file, a data set, or Python values."""
+def as_source(problems: Problems | None, config: RunConfig) -> ProblemSource:
+    """The problems of a run, from a file, a data set, or Python values; files are read item by item."""
     source = config.data if problems is None else problems
     if source is None:
         raise InputError("no problems were given: name a file with data= (--data), or pass them")
     if isinstance(source, str | Path):
-        return load_problems(
-            str(source), kind=config.kind, fields=config.fields, limit=config.limit, offset=config.offset
-        )
+        name = str(source)
+        chosen: Any = {"kind": config.kind, "fields": config.fields, "limit": config.limit, "offset": config.offset}
+        return ProblemSource(lambda: iter_problems(name, **chosen))
+    return ProblemSource.of(_given_problems(source, config))
+
+
+def _given_problems(source: Iterable[ProblemLike], config: RunConfig) -> list[Problem]:
     found = [as_problem(item, number, config.kind) for number, item in enumerate(source)]
     if len({problem.id for problem in found}) < len(found):
         raise InputError("two problems have the same id; ids must differ")

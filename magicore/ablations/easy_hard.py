@@ -14,7 +14,7 @@ from typing import Any
 from difficulty import Confusion, Evidence, OracleRouter, compare_verdicts, router
 from magicore._sync import run_sync
 from magicore.ablations.comparison import method_row
-from magicore.api import as_problems
+from magicore.api import as_source
 from magicore.chains import answer_classes
 from magicore.config import RunConfig, load_config
 from magicore.errors import InputError
@@ -53,7 +53,7 @@ def easy_hard(directory: str | Path) -> EasyHard:
     if not (path / CONFIG).is_file() or not (path / STORE).is_file():
         raise InputError(f"{path} holds no run: make one with `magicore run --method magicore --out {path}`")
     config = load_config(path / CONFIG, {})
-    problems = as_problems(None, config)
+    problems = list(as_source(None, config))
     if all(problem.answer is None for problem in problems):
         raise InputError(f"no problem of {path} has a gold answer, so nothing can be compared")
     if config.method != "magicore":

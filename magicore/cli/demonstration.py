@@ -9,7 +9,7 @@ from rich.console import Console
 
 from magicore._sync import run_sync
 from magicore.ablations.comparison import compare_methods
-from magicore.api import as_problems
+from magicore.api import as_source
 from magicore.config import RunConfig
 from magicore.methods import AnyMethod, make_method
 from magicore.report.progress import ProgressObserver
@@ -40,7 +40,7 @@ def show_demo(settings: Mapping[str, Any], *, k: int, iterations: int, max_token
 async def _compare(
     config: RunConfig, methods: list[AnyMethod]
 ) -> tuple[tuple[MethodRow, ...], dict[str, tuple[Result, ...]]]:
-    problems = as_problems(None, config)
+    problems = list(as_source(None, config))
     store = RunStore()
     try:
         async with open_engine(config, store) as engine:

@@ -16,7 +16,6 @@ from magicore.api import Approval, Run, solve_batch
 from magicore.errors import InputError, MagicoreError
 from magicore.report.tables import method_table, show, verdict_table
 from magicore.runtime.estimate import ASK_ABOVE_CALLS, Estimate
-from magicore.runtime.run import all_chains
 
 CUT_SHARE = 0.1
 """A run with a larger share of chains cut at the token limit gets a warning."""
@@ -89,8 +88,7 @@ def show_run(finished: Run, out: Path | None, *, as_json: bool = False) -> None:
 
 def cut_warning(finished: Run) -> str | None:
     """One sentence when more than a tenth of the chains were cut at the token limit."""
-    chains = [scored.chain for result in finished.results for scored in all_chains(result)]
-    cut = sum(chain.stop == "length" for chain in chains)
-    if cut <= CUT_SHARE * len(chains):
+    chains, cut = finished.outcome.chains, finished.outcome.cut
+    if cut <= CUT_SHARE * chains:
         return None
-    return f"{cut} of {len(chains)} chains were cut at {finished.config.max_tokens} tokens; give a larger --max-tokens"
+    return f"{cut:,} of {chains:,} chains were cut at {finished.config.max_tokens} tokens; give a larger --max-tokens"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
@@ -52,14 +51,13 @@ class ProgressObserver(RunObserver):
     ) -> None:
         self._progress.stop()
 
-    def started(self, problems: Sequence[Problem]) -> None:
-        total = len(problems)
+    def started(self, problems: int | None) -> None:
         self._graded = self._correct = self._tokens = 0
         for task in (self._sampled, self._answered):
             if task is not None:
                 self._progress.remove_task(task)
-        self._sampled = self._progress.add_task("sampled", total=total, visible=False, figures="")
-        self._answered = self._progress.add_task(self._title, total=total, figures="")
+        self._sampled = self._progress.add_task("sampled", total=problems, visible=False, figures="")
+        self._answered = self._progress.add_task(self._title, total=problems, figures="")
 
     def prepared(self, problem: Problem) -> None:
         if self._sampled is not None:

@@ -7,12 +7,16 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from difficulty import save_calibration
+from difficulty import RewardStats, save_calibration
 from magicore.config import RunConfig, config_toml
 from magicore.errors import StoreError
-from magicore.runtime.run import RunOutcome
-from magicore.store.files import write_chains, write_results, write_summary, write_timings
+from magicore.runtime.run import ResultSink
+from magicore.store.chain_rows import result_chain_records
+from magicore.store.files import write_summary
+from magicore.store.json_lines import JsonLinesWriter
+from magicore.store.result_rows import result_row
 from magicore.store.run_store import RunStore
+from magicore.types import Result
 
 CONFIG, STORE = "config.toml", "store.sqlite"
 CHAINS, RESULTS, SUMMARY, TIMINGS = "chains.jsonl", "results.jsonl", "summary.json", "timings.jsonl"
@@ -65,11 +69,46 @@ def _check_same(found: str, wanted: str, path: Path) -> None:
     )
 
 
-def write_outcome(path: Path, outcome: RunOutcome, summary: Mapping[str, object]) -> None:
-    """Write the files that a finished run ends with, each whole or not at all."""
-    write_chains(path / CHAINS, outcome.results)
-    write_results(path / RESULTS, outcome.results)
-    write_timings(path / TIMINGS, [{"id": timing.id, "seconds": timing.seconds} for timing in outcome.timings])
-    if outcome.stats is not None:
-        save_calibration(outcome.stats, path / CALIBRATION)
-    write_summary(path / SUMMARY, summary)
+class DirectoryWriter(ResultSink):
+    """Writes a run's files as results come, and puts each in its place when the run is over.
+
+    A run that dies leaves the files of before as they were; the same command again makes them from the store.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._files = {name: JsonLinesWriter(path / name) for name in (CHAINS, RESULTS, TIMINGS)}
+
+    def add(self, result: Result, seconds: dict[str, float]) -> None:
+        """Write one problem's chains, result and times."""
+        for record in result_chain_records(result):
+            self._files[CHAINS].add(record.row)
+        self._files[RESULTS].add(result_row(result))
+        self._files[TIMINGS].add({"id": result.id, "seconds": {name: round(s, 6) for name, s in seconds.items()}})
+
+    def finish(self, stats: RewardStats | None, summary: Mapping[str, object]) -> None:
+        """Put everything in its place.
+
+        Raises:
+            StoreError: a file cannot be written.
+        """
+        for file in self._files.values():
+            file.finish()
+        if stats is not None:
+            save_calibration(stats, self._path / CALIBRATION)
+        write_summary(self._path / SUMMARY, summary)
+
+    def abandon(self) -> None:
+        """Remove what was begun."""
+        for file in self._files.values():
+            file.abandon()
+
+
+@contextmanager
+def directory_writer(path: Path) -> Iterator[DirectoryWriter]:
+    """A writer that leaves no trace of a run that does not finish."""
+    writer = DirectoryWriter(path)
+    try:
+        yield writer
+    finally:
+        writer.abandon()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from magicore.config import RunConfig
@@ -10,7 +9,7 @@ from magicore.llms.base import traits
 from magicore.llms.sampler import REMOTE_MAX_N
 from magicore.methods.base import AnyMethod
 from magicore.runtime.runtime import Engine
-from magicore.types import Problem
+from magicore.runtime.source import Survey
 
 CHARACTERS_A_TOKEN = 4
 ASK_ABOVE_CALLS = 2000
@@ -38,16 +37,16 @@ class Estimate:
         )
 
 
-def estimate(method: AnyMethod, problems: Sequence[Problem], engine: Engine, config: RunConfig) -> Estimate | None:
+def estimate(method: AnyMethod, survey: Survey, engine: Engine, config: RunConfig) -> Estimate | None:
     """Estimate a run; ``None`` when no remote language model takes part."""
     if not any(traits(model.model).remote for model in engine.models.values()):
         return None
     least, most = method.completions
     judges = sum("generate" in service.requires for service in (engine.orm, engine.prm) if service is not None)
-    characters = sum(len(problem.question) for problem in problems) / max(1, len(problems))
-    prompt = int(characters / CHARACTERS_A_TOKEN) + config.max_tokens
+    n = survey.n
+    prompt = survey.characters // max(1, n) // CHARACTERS_A_TOKEN + config.max_tokens
     return Estimate(
-        least_calls=len(problems) * (-(-least // REMOTE_MAX_N) + judges * least),
-        most_calls=len(problems) * most * (1 + judges),
-        most_tokens=len(problems) * most * (1 + judges) * (prompt + config.max_tokens),
+        least_calls=n * (-(-least // REMOTE_MAX_N) + judges * least),
+        most_calls=n * most * (1 + judges),
+        most_tokens=n * most * (1 + judges) * (prompt + config.max_tokens),
     )

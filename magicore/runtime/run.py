@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import TypeVar
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 from difficulty import CalibrationSample, Population, RewardStats, RunningStats, load_calibration
 from magicore.config import CALIBRATIONS
@@ -14,17 +13,18 @@ from magicore.errors import LanguageModelError, MagicoreError, RewardModelError
 from magicore.methods.base import AnyMethod, CalibratedMethod, Prepared
 from magicore.runtime.open import require_reward_models
 from magicore.runtime.runtime import Engine, RunAborted, Runtime
+from magicore.runtime.schedule import in_order
 from magicore.types import Failure, Problem, Result, ScoredChain
 
-ItemT = TypeVar("ItemT")
-ValueT = TypeVar("ValueT")
+PREPARED_KEPT = 4096
+"""Prepared problems kept in memory between the two stages; the rest are read again from the store."""
 
 
 class RunObserver:
     """Watches a run; this one does nothing. Progress bars and logs override what they need."""
 
-    def started(self, problems: Sequence[Problem]) -> None:
-        """The batch is known and the models are open."""
+    def started(self, problems: int | None) -> None:
+        """The models are open, and so many problems wait; ``None`` where that is not known."""
 
     def prepared(self, problem: Problem) -> None:
         """The initial chains of a problem are drawn and scored (calibrated methods only)."""
@@ -33,25 +33,29 @@ class RunObserver:
         """A problem has its result, or its failure."""
 
 
-PREPARED_KEPT = 4096
-"""Prepared problems kept in memory between the two stages; the rest are read again from the store."""
+class ResultSink:
+    """Takes each result with all its chains, in problem order, as soon as it and those before it are there."""
 
-
-@dataclass(frozen=True, kw_only=True)
-class Timing:
-    """Seconds that one problem waited for each stage."""
-
-    id: str
-    seconds: dict[str, float]
+    def add(self, result: Result, seconds: dict[str, float]) -> None:
+        """``seconds`` is how long the problem waited, by role and for scoring."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunOutcome:
-    """What a run brought, in problem order."""
+    """What a run brought, in problem order.
+
+    Attributes:
+        results: Results with their rounds, or without where a sink took them.
+        stats: The statistics of S that the last problem was routed by.
+        chains: Chains drawn and refined, over all problems.
+        cut: Those that ended at the token limit.
+        wall_s: Seconds from the first call to the last result.
+    """
 
     results: tuple[Result, ...]
     stats: RewardStats | None
-    timings: tuple[Timing, ...]
+    chains: int
+    cut: int
     wall_s: float
 
 
@@ -65,16 +69,46 @@ class _Stage:
     failure: Failure | None = None
 
 
+@dataclass
+class _Tally:
+    """Results as they come."""
+
+    sink: ResultSink | None
+    results: list[Result] = field(default_factory=list)
+    chains: int = 0
+    cut: int = 0
+
+    def add(self, result: Result, rt: Runtime) -> None:
+        for scored in all_chains(result):
+            self.chains += 1
+            self.cut += scored.chain.stop == "length"
+        if self.sink is not None:
+            self.sink.add(result, dict(rt.ledger.seconds))
+        self.results.append(result if self.sink is None else without_rounds(result))
+
+
 async def run_method(
     method: AnyMethod,
-    problems: Sequence[Problem],
+    problems: Iterable[Problem],
     engine: Engine,
     *,
     calibration: str = "batch",
     concurrency: int = 64,
     observer: RunObserver | None = None,
+    total: int | None = None,
+    sink: ResultSink | None = None,
 ) -> RunOutcome:
     """Answer every problem. A problem that fails ends with a failed result; the others go on.
+
+    Args:
+        method: The method.
+        problems: Something that can be iterated over again: a calibrated method reads it once for each stage.
+        engine: Models, scorers and store.
+        calibration: As in :class:`~magicore.config.RunConfig`.
+        concurrency: Problems worked on at once.
+        observer: Watches.
+        total: How many problems there are, for the observer.
+        sink: Takes full results as they come; the outcome then holds them without their rounds.
 
     Raises:
         MagicoreError: the run as a whole cannot go on (a refused key, no connection at all, wrong configuration).
@@ -82,18 +116,20 @@ async def run_method(
     require_reward_models(engine, method.needs, method.name)
     started = time.perf_counter()
     watching = observer or RunObserver()
-    watching.started(problems)
+    watching.started(len(problems) if isinstance(problems, Sequence) else total)
+    tally = _Tally(sink)
     runner = _Runner(method, engine, concurrency, watching)
     try:
-        results, stats = await runner.run(problems, calibration)
+        stats = await runner.run(problems, calibration, tally)
     except RunAborted as error:
         if isinstance(error.__cause__, MagicoreError):
             raise error.__cause__ from None
         raise
     return RunOutcome(
-        results=tuple(results),
+        results=tuple(tally.results),
         stats=stats,
-        timings=tuple(runner.timings[problem.id] for problem in problems),
+        chains=tally.chains,
+        cut=tally.cut,
         wall_s=time.perf_counter() - started,
     )
 
@@ -105,18 +141,27 @@ class _Runner:
         self._concurrency = concurrency
         self._observer = observer
         self._in_memory = 0
-        self.timings: dict[str, Timing] = {}
 
-    async def run(self, problems: Sequence[Problem], calibration: str) -> tuple[list[Result], RewardStats | None]:
+    async def run(self, problems: Iterable[Problem], calibration: str, tally: _Tally) -> RewardStats | None:
         method = self._method
         if not isinstance(method, CalibratedMethod):
-            return await for_each(problems, lambda p: self._guarded(p, method.solve), self._concurrency), None
-        stages = await for_each(problems, lambda p: self._prepare(p, method), self._concurrency)
+            done = in_order(problems, lambda p: self._guarded(p, method.solve), concurrency=self._concurrency)
+            async for result, rt in done:
+                tally.add(result, rt)
+            return None
+        stages: deque[_Stage] = deque()
+        async for stage in in_order(problems, lambda p: self._prepare(p, method), concurrency=self._concurrency):
+            stages.append(stage)
         stats = calibrate([stage.combined for stage in stages], calibration, self._engine)
-        staged = list(zip(problems, stages, stats, strict=True))
-        alone = len(problems) == 1 and calibration in CALIBRATIONS
-        results = await for_each(staged, lambda item: self._finish(*item, method, alone=alone), self._concurrency)
-        return results, stats[-1]
+        alone = len(stages) == 1 and calibration in CALIBRATIONS
+        finished = in_order(
+            zip(problems, _taken(stages), stats, strict=True),
+            lambda item: self._finish(*item, method, alone=alone),
+            concurrency=self._concurrency,
+        )
+        async for result, rt in finished:
+            tally.add(result, rt)
+        return stats[-1] if stats else None
 
     async def _prepare(self, problem: Problem, method: CalibratedMethod) -> _Stage:
         rt = self._engine.bind(problem)
@@ -134,7 +179,7 @@ class _Runner:
 
     async def _finish(
         self, problem: Problem, stage: _Stage, stats: RewardStats | None, method: CalibratedMethod, *, alone: bool
-    ) -> Result:
+    ) -> tuple[Result, Runtime]:
         rt = stage.runtime or self._engine.bind(problem)
         if stage.failure is not None:
             return self._done(rt, failed(rt, method.name, stage.failure))
@@ -148,7 +193,7 @@ class _Runner:
 
     async def _guarded(
         self, problem: Problem, solve: Callable[[Runtime], Awaitable[Result]], rt: Runtime | None = None
-    ) -> Result:
+    ) -> tuple[Result, Runtime]:
         rt = rt or self._engine.bind(problem)
         try:
             result = await solve(rt)
@@ -156,10 +201,15 @@ class _Runner:
             result = failed(rt, self._method.name, _failure(error))
         return self._done(rt, result)
 
-    def _done(self, rt: Runtime, result: Result) -> Result:
-        self.timings[rt.problem.id] = Timing(id=rt.problem.id, seconds=dict(rt.ledger.seconds))
+    def _done(self, rt: Runtime, result: Result) -> tuple[Result, Runtime]:
         self._observer.answered(result)
-        return result
+        return result, rt
+
+
+def _taken(stages: deque[_Stage]) -> Iterator[_Stage]:
+    """The stages in order, each let go of when it is taken."""
+    while stages:
+        yield stages.popleft()
 
 
 def failed(rt: Runtime, method: str, failure: Failure) -> Result:
@@ -201,33 +251,13 @@ def calibrate(combined: Sequence[Sequence[float | None]], calibration: str, engi
         found: list[RewardStats | None] = []
         for row in combined:
             running = running.add(row)
-            found.append(running.stats(**names) if running.n else None)
+            found.append(running.stats(**names))
         return found
     values = [row[:1] if calibration == "first" else row for row in combined]
     sample = CalibrationSample.of(value for row in values for value in row)
     population: Population = "first" if calibration == "first" else "batch"
     stats = sample.stats(population=population, **names) if sample.values else None
     return [stats] * len(combined)
-
-
-async def for_each(
-    items: Sequence[ItemT], work: Callable[[ItemT], Awaitable[ValueT]], concurrency: int
-) -> list[ValueT]:
-    """Work on ``concurrency`` items at a time, taken in order; values in item order. The first exception stops all."""
-    values: dict[int, ValueT] = {}
-    waiting = iter(enumerate(items))
-
-    async def worker() -> None:
-        for position, item in waiting:
-            values[position] = await work(item)
-
-    try:
-        async with asyncio.TaskGroup() as group:
-            for _ in range(min(concurrency, len(items))):
-                group.create_task(worker())
-    except BaseExceptionGroup as errors:
-        raise errors.exceptions[0] from errors.exceptions[0].__cause__
-    return [values[position] for position in range(len(items))]
 
 
 def initial_chains(result: Result) -> tuple[ScoredChain, ...]:
@@ -241,5 +271,5 @@ def all_chains(result: Result) -> tuple[ScoredChain, ...]:
 
 
 def without_rounds(result: Result) -> Result:
-    """The result without its chains: what results.jsonl needs, in a fraction of the memory."""
+    """The result without its chains: all but chains.jsonl needs, in a fraction of the memory."""
     return replace(result, rounds=())

@@ -131,6 +131,47 @@ def json_line(row: Mapping[str, Any]) -> bytes:
     return json.dumps(row, ensure_ascii=False, allow_nan=False).encode("utf-8", "backslashreplace") + b"\n"
 
 
+class JsonLinesWriter:
+    """Writes a file row by row beside its place, and moves it there when it is whole.
+
+    Raises:
+        StoreError: it cannot be written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = Path(path)
+        self._fresh = self._path.with_name(f".{self._path.name[:200]}.{token_hex(4)}.tmp")
+        try:
+            self._file = self._fresh.open("xb")
+        except OSError as error:
+            raise self._error(error) from None
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        """Write one row."""
+        try:
+            self._file.write(json_line(row))
+        except OSError as error:
+            raise self._error(error) from None
+
+    def finish(self) -> None:
+        """Put the file in its place."""
+        try:
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            self._file.close()
+            self._fresh.replace(self._path)
+        except OSError as error:
+            raise self._error(error) from None
+
+    def abandon(self) -> None:
+        """Leave no trace."""
+        self._file.close()
+        self._fresh.unlink(missing_ok=True)
+
+    def _error(self, error: OSError) -> StoreError:
+        return StoreError(f"{self._path}: cannot be written ({error.strerror or error})")
+
+
 def write_json_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> int:
     """Write the rows to ``path``, replacing it only when all are written; returns how many.
 
