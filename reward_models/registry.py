@@ -7,6 +7,8 @@ A name's provider (see :mod:`reward_models.names`) is looked up among
    ``magicore.reward_models``, which serves both kinds,
 3. importable modules: ``my_package.module:MyPRM`` names a factory outright.
 
+A name with a plain ``@http(s)://`` URL is a model that ``magicore serve-reward-model`` serves, whatever its provider.
+
 Nothing is imported before it is asked for, so listing needs no torch. A factory is any callable, mostly a function or a
 class. It gets the caller's options as keywords, and the parsed :class:`~reward_models.names.ModelName` as its first
 argument if that is called ``name`` or has no default::
@@ -72,6 +74,9 @@ _EXTRAS = {
     **dict.fromkeys(("fastapi", "uvicorn"), "serve"),
 }
 
+# What follows these names is a language model's name, and URLs are that model's own.
+_ASKING = frozenset({"judge"})
+
 ModelT = TypeVar("ModelT", bound=RewardModel)
 FactoryT = TypeVar("FactoryT", bound=Callable[..., Any])
 Factory = Callable[..., Any]
@@ -80,11 +85,21 @@ Factory = Callable[..., Any]
 class Registry(Generic[ModelT]):
     """Names and the factories behind them, for one kind of reward model."""
 
-    def __init__(self, kind: str, table: Mapping[str, Builtin], *, groups: Sequence[str] = ()) -> None:
-        """``kind`` is the adjective used in messages (outcome, process), ``groups`` the entry-point groups to read."""
+    def __init__(
+        self, kind: str, table: Mapping[str, Builtin], *, groups: Sequence[str] = (), served: str | None = None
+    ) -> None:
+        """Make a registry.
+
+        Args:
+            kind: The adjective used in messages: outcome or process.
+            table: The built-in names.
+            groups: Entry-point groups to read.
+            served: The factory of models that are served over plain HTTP, as ``module:attribute``.
+        """
         self.kind = kind
         self.groups = tuple(groups)
         self._table = table
+        self._served = served
         self._registered: dict[str, Factory] = {}
 
     def register(self, name: str) -> Callable[[FactoryT], FactoryT]:
@@ -160,6 +175,8 @@ class Registry(Generic[ModelT]):
             raise UnknownRewardModelError(str(error)) from None
 
     def _find(self, name: ModelName) -> Factory:
+        if self._served and name.engine == "http" and not (name.provider in _ASKING and name.name):
+            return _import(self._served, str(name))
         if name.engine == "http" and ":" not in name.name:  # judge:openai:NAME@URL is a language model's URL
             return _import(f"reward_models.remote.http:{'orm' if self.kind == 'outcome' else 'prm'}", name.provider)
         if builtin := self._table.get(name.provider):
@@ -268,10 +285,16 @@ def _origin(point: EntryPoint) -> str:
 
 
 outcome_models: Registry[OutcomeRewardModel] = Registry(
-    "outcome", OUTCOME_MODELS, groups=("magicore.outcome_reward_models", "magicore.reward_models")
+    "outcome",
+    OUTCOME_MODELS,
+    groups=("magicore.outcome_reward_models", "magicore.reward_models"),
+    served="reward_models.remote.http:orm",
 )
 process_models: Registry[ProcessRewardModel] = Registry(
-    "process", PROCESS_MODELS, groups=("magicore.process_reward_models", "magicore.reward_models")
+    "process",
+    PROCESS_MODELS,
+    groups=("magicore.process_reward_models", "magicore.reward_models"),
+    served="reward_models.remote.http:prm",
 )
 
 

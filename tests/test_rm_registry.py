@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from reward_models import registry as module
-from reward_models.errors import MissingExtraError, RewardModelError, UnknownRewardModelError
+from reward_models.errors import CapabilityError, MissingExtraError, RewardModelError, UnknownRewardModelError
 from reward_models.names import ModelName
 from reward_models.registry import Builtin, Registry, outcome_models, process_models
 from reward_models.types import OutcomeScore, Solution
@@ -153,6 +153,17 @@ def test_entry_points_are_read_on_a_miss(monkeypatch: pytest.MonkeyPatch) -> Non
     assert registry.load("both:x").name == "both:x"
     assert registry.load("built-in").name == "built-in"
     assert registry.names() == {"both": here, "built-in": "wins", "own": here}
+
+
+def test_a_plain_url_means_a_served_model() -> None:
+    registry = Registry("outcome", {"judge": Builtin("reward_models.judges:judge_orm", "")}, served=f"{__name__}:Fixed")
+    for name in ("anything:x@http://h:8000", "judge@https://h", "arithmetic@http://h"):
+        assert isinstance(registry.load(name), Fixed)
+        assert registry.options(name) == {"value", "shift"}
+    with pytest.raises(CapabilityError, match="a judge asks a language model"):
+        registry.load("judge:openai:m@http://h")  # the URL is the language model's
+    with pytest.raises(UnknownRewardModelError):
+        registry.load("anything:x@vllm+http://h")
 
 
 def test_two_packages_with_one_name_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
