@@ -94,6 +94,10 @@ class RemoteEngine:
         """How the server has to be started for this family; what is sent decides where it has to pool."""
         raise NotImplementedError
 
+    def close(self) -> None:
+        """Close the connections of every event loop."""
+        self.transport.close()
+
     async def _open(self, readings: Sequence[Reading]) -> Route:
         """The route, found and tested by the first caller while the others wait."""
         if self._route is None:

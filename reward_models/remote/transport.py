@@ -15,6 +15,7 @@ import os
 import random
 import threading
 import time
+import weakref
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
@@ -146,6 +147,8 @@ class Transport:
         self._sleep = sleep
         self._clock = clock
         self.calls = 0
+        self.close = weakref.finalize(self, _close, self._loops)
+        """Close every connection, in whatever event loop; done by itself when the transport is no longer used."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(self.urls)})"
@@ -328,7 +331,8 @@ class Transport:
         loop = asyncio.get_running_loop()
         found = self._loops.get(loop)
         if found is None:
-            self._loops = {old: kept for old, kept in self._loops.items() if not old.is_closed()}
+            for old in [old for old in self._loops if old.is_closed()]:
+                del self._loops[old]
             idle = self.patience.idle_s
             client = httpx2.AsyncClient(
                 limits=httpx2.Limits(max_connections=None, max_keepalive_connections=None, keepalive_expiry=30.0),
@@ -337,6 +341,13 @@ class Transport:
             )
             found = self._loops[loop] = _Connections(client, asyncio.Semaphore(self._concurrency))
         return found
+
+
+def _close(loops: dict[asyncio.AbstractEventLoop, _Connections]) -> None:
+    while loops:
+        loop, connections = loops.popitem()
+        if loop.is_running():
+            asyncio.run_coroutine_threadsafe(connections.client.aclose(), loop)
 
 
 def _read_key(variable: str | None, model: str) -> str:

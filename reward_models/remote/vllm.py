@@ -147,7 +147,7 @@ class _Pooled:
             return
         same = all(before == after for before, after in pairs)
         unbounded = any(not 0.0 <= number <= 1.0 for before, _ in pairs for number in before)
-        if same and unbounded and self.columns == 1:
+        if same and unbounded and self.engine.family.activation != "softmax":
             return  # a regression head, which has no activation
         if same or already:
             why = "the server ignores use_activation, so what its numbers are cannot be told; a newer vLLM heeds it"
