@@ -14,7 +14,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from reward_models.expressions import MOST_TOKENS, Quantity, Token, Unreadable, plain, readings, tokens
+from reward_models.expressions import MOST_TOKENS, Quantity, Unreadable, readings
+from reward_models.notation import Token, plain, tokens
 
 _ANNOTATION = re.compile(r"<<([^<>\n]{1,200})>>")
 _APPROXIMATELY = frozenset({"about", "approximately", "around", "roughly", "nearly", "almost", "approx"})

@@ -1,4 +1,4 @@
-"""Arithmetic as models write it: tokens, and an exact evaluator over fractions.
+"""Evaluate arithmetic exactly, over fractions.
 
 Text is data: it is never evaluated as code, and every quantity is bounded (digits of a number, exponents, tokens of an
 expression), so that no text takes long. What is not plain arithmetic with known numbers (a variable, a function, a unit
@@ -8,14 +8,25 @@ that may be a variable) raises :class:`Unreadable`: the caller abstains rather t
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import factorial, isqrt
 from typing import Literal, NamedTuple
 
-Kind = Literal["num", "op", "rel", "open", "close", "mark", "frac", "sqrt", "dots", "word", "var", "stop"]
+from reward_models.notation import Kind, Token
+from reward_models.units import (
+    AFTER_SLASH,
+    LINKING_WORDS,
+    LONGEST_UNIT,
+    MEASURES,
+    OPERATIONS,
+    SCALES,
+    SENTENCE_WORDS,
+    SHORT_UNITS,
+    is_unit,
+)
+
 Mode = Literal[
     "percent-as-unit",
     "percent-of-left",
@@ -36,231 +47,6 @@ _MOST_FACTORIAL = 60
 
 class Unreadable(Exception):
     """Not plain arithmetic, or too large: no verdict on it."""
-
-
-class Token(NamedTuple):
-    """A token of a text in :func:`plain` form; ``spaced``: white space or an ignored mark stands before it."""
-
-    kind: Kind
-    text: str
-    spaced: bool
-    start: int
-    end: int
-
-
-_SYMBOLS = {
-    **dict.fromkeys("\u00a0\u202f\u2009\u2007\u3000", " "),
-    **dict.fromkeys("\r\v\f\x85\u2028\u2029", "\n"),
-    **dict.fromkeys("\u2212\u2013\u2010\u2011\uff0d", "-"),
-    **dict.fromkeys("×·∙⋅∗•\u2a2f\uff0a", "*"),
-    **dict.fromkeys("÷\u2215\u2044\uff0f", "/"),
-    **dict.fromkeys("≅≃≒\u223c", "≈"),
-    "\uff1d": "=",
-    "\uff0b": "+",
-    "\uff05": "%",
-    "²": "^2",
-    "³": "^3",
-    "½": "(1/2)",
-    "⅓": "(1/3)",
-    "⅔": "(2/3)",
-    "¼": "(1/4)",
-    "¾": "(3/4)",
-    "⅕": "(1/5)",
-    "⅖": "(2/5)",
-    "⅗": "(3/5)",
-    "⅘": "(4/5)",
-    "⅙": "(1/6)",
-    "⅛": "(1/8)",
-    "⅜": "(3/8)",
-    "⅝": "(5/8)",
-    "⅞": "(7/8)",
-}
-_SYMBOL_TABLE = str.maketrans(_SYMBOLS)
-_REWRITES: list[tuple[re.Pattern[str], str]] = [
-    (re.compile(r"\{,\}|(?<=\d)\\[,!](?=\d{3})"), ","),  # LaTeX thousands
-    (re.compile(r"\\(?:text(?:bf|it|rm)?|mathrm|mathbf|mbox|operatorname)[ \t]*+\{([^{}]{0,80})\}"), r" \1 "),
-    (re.compile(r"\\\\(?:\[[^\]\n]{0,8}\])?|\\(?:\[|\]|(?:begin|end)\{[^{}\n]{0,20}\}|newline\b)"), "\n"),
-    (re.compile(r"\\(?:times|cdot|ast)(?![A-Za-z])"), "*"),
-    (re.compile(r"\\div(?![A-Za-z])"), "/"),
-    (re.compile(r"\\(?:approx|approxeq|simeq|cong|sim)(?![A-Za-z])|~="), "≈"),
-    (re.compile(r"\\[dtc]?frac(?![A-Za-z])"), "\\\\frac"),
-    (re.compile(r"\\(?:left|right|[bB]igg?[lr]?|boxed|displaystyle)(?![A-Za-z])|\\[,;:!() ]|[`&~]"), " "),
-    (re.compile(r"\\([%$#])"), r"\1"),
-    (re.compile(r"(?<=[\d)])( ?)\*\*\1(?=[\d(-])"), "^"),  # Python's power, but not bold type
-    (re.compile(r"\*\*"), " "),
-    (re.compile(r"(?<=[1-9])[xX](?=\d)|(?<=\d0)[xX](?=\d)"), "*"),  # 3x4, but not 0x4
-    (re.compile(r"(?:\bRs\.?|\bUS(?=\$))[ \t]*+(?=[$\d])"), "$"),
-    (re.compile(r"\bpercent\b"), "%"),
-    (re.compile(r"\bdivided\s++by\b"), "/"),
-    (re.compile(r"\bmultiplied\s++by\b"), "*"),
-    (re.compile(r"\b(?:(?:which\s++|that\s++)?is\s++equal\s++to|equals?(?:\s++to)?)\b"), "="),
-    (re.compile(r"\n[ \t$]*+(?=[=≈](?![=>]))"), " "),  # a line that begins with "=" goes on with the one before
-    (re.compile(r"(?:\A|(?<=\n))[ \t]*+(?:[-+*]|#{1,6})[ \t]++"), "\n"),  # bullets are no signs
-]
-_TOKEN = re.compile(
-    r"(?P<space>[ \t$€£¥₹₩°]++)"
-    r"|(?P<num>(?:\d{1,3}(?:,\d{3})++(?!\d)|\d++)(?:\.\d++)?+(?:[eE][+-]?\d{1,2}(?!\w))?+|(?<![\d.])\.\d++)"
-    r"|(?P<dots>\.{2,}+|\u2026)"
-    r"|\\(?:(?P<frac>frac)|(?P<sqrt>sqrt)|(?P<relation>le|leq|ge|geq|lt|gt|ne|neq|to|implies|iff|therefore|q?quad|"
-    r"(?:[Ll]ong)?[Rr]ightarrow))(?![A-Za-z])"
-    r"|(?P<word>[^\W\d_]++(?:['\u2019-][^\W\d_]++)*+(?!\w))"
-    r"|(?P<arrow>[-=]+>|[!<>:]=|<<|>>|[<>≤≥≠→⇒⟹⟶\u2014\n]|--+)"
-    r"|(?P<rel>==?|≈)"
-    r"|(?P<op>[-+*/^])"
-    r"|(?P<mark>[%!])"
-    r"|(?P<open>[(\[{])"
-    r"|(?P<close>[)\]}])"
-    r"|(?P<root>√)"
-    r"|(?P<joint>(?<=\d)[,:](?=\d)|:(?=[ \t]*+[$\d])(?<=\d[ \t]:))"  # a time, a ratio, a decimal comma, a list
-    r"|(?P<stop>[.,;:?|\"'#\u2018\u2019\u201c\u201d]|\s)"
-    r"|(?P<var>\\[A-Za-z]++|[^\W\d]\w*+|.)",
-    re.DOTALL,
-)
-_KINDS: dict[str, Kind] = {
-    "num": "num",
-    "dots": "dots",
-    "frac": "frac",
-    "sqrt": "sqrt",
-    "root": "sqrt",
-    "relation": "stop",
-    "arrow": "stop",
-    "stop": "stop",
-    "word": "word",
-    "rel": "rel",
-    "op": "op",
-    "mark": "mark",
-    "open": "open",
-    "close": "close",
-    "joint": "var",
-    "var": "var",
-}
-_WORD_OPERATORS = {"plus": "+", "minus": "-", "times": "*", "of": "of", "x": "*", "X": "*"}
-
-
-def plain(text: str) -> str:
-    """The text with symbols, LaTeX, emphasis, bullets and continued lines brought to one form."""
-    text = text.translate(_SYMBOL_TABLE)
-    for pattern, replacement in _REWRITES:
-        text = pattern.sub(replacement, text)
-    return text
-
-
-def tokens(text: str) -> list[Token]:
-    """The tokens of a text in :func:`plain` form."""
-    found: list[Token] = []
-    spaced = False
-    for match in _TOKEN.finditer(text):
-        name = match.lastgroup or "var"
-        if name == "space":
-            spaced = True
-            continue
-        found.append(Token(_KINDS[name], match[0], spaced, match.start(), match.end()))
-        spaced = False
-    return _with_word_operators(found)
-
-
-def _with_word_operators(found: list[Token]) -> list[Token]:
-    """``3 plus 4``, ``3 x 4`` and ``20% of 50``: a word between two quantities is an operator."""
-    for index in range(1, len(found) - 1):
-        token = found[index]
-        operator = _WORD_OPERATORS.get(token.text) if token.kind == "word" else None
-        if operator is None:
-            continue
-        before, after = found[index - 1], found[index + 1]
-        ends = before.kind in ("num", "close", "mark") or (
-            before.kind == "word" and operator in "+-*" and token.text not in "xX"
-        )
-        begins = after.kind in ("num", "open", "frac", "sqrt")
-        if token.text in "xX" and before.kind == "num" and not token.spaced:
-            begins = after.kind == "num" and not after.spaced  # 3x4, but not 3x (4 + y)
-        if ends and begins:
-            found[index] = token._replace(kind="op", text=operator)
-    return found
-
-
-# Units. Only what cannot be a variable is passed over.
-
-_SHORT_UNITS = frozenset(
-    "kg mg cm mm km mi ft yd lb lbs oz ml mL cl dl hr hrs min mins sec secs mph kph kmh th st nd rd am pm gal qt pt "
-    "pts KB MB GB TB kW kWh Hz MHz GHz USD EUR GBP cents cent".split()
-)
-_AFTER_SLASH = frozenset({"h", "s", "g", "m", "l", "L"})
-_MEASURES: dict[str, tuple[str, str]] = {
-    word: (dimension, unit)
-    for dimension, units in {
-        "time": {
-            "s": "second seconds sec secs",
-            "min": "minute minutes min mins",
-            "h": "hour hours hr hrs",
-            "day": "day days",
-            "week": "week weeks",
-            "month": "month months",
-            "year": "year years yr yrs",
-        },
-        "length": {
-            "mm": "mm millimeter millimeters millimetre millimetres",
-            "cm": "cm centimeter centimeters centimetre centimetres",
-            "m": "meter meters metre metres",
-            "km": "km kilometer kilometers kilometre kilometres",
-            "in": "inch inches",
-            "ft": "foot feet ft",
-            "yd": "yard yards yd",
-            "mi": "mile miles mi",
-        },
-        "weight": {
-            "mg": "mg milligram milligrams",
-            "g": "gram grams",
-            "kg": "kg kilogram kilograms",
-            "oz": "ounce ounces oz",
-            "lb": "pound pounds lb lbs",
-            "t": "ton tons tonne tonnes",
-        },
-        "volume": {
-            "ml": "ml mL milliliter milliliters millilitre millilitres",
-            "l": "liter liters litre litres",
-            "gal": "gallon gallons gal",
-            "pt": "pint pints pt",
-            "qt": "quart quarts qt",
-            "cup": "cup cups",
-        },
-        "money": {
-            "cent": "cent cents penny pennies",
-            "nickel": "nickel nickels",
-            "dime": "dime dimes",
-            "quarter": "quarter quarters",
-            "dollar": "dollar dollars USD",
-        },
-        "data": {"KB": "KB kilobytes", "MB": "MB megabytes", "GB": "GB gigabytes", "TB": "TB terabytes"},
-        "count": {"dozen": "dozen dozens", "pair": "pair pairs"},
-    }.items()
-    for unit, words in units.items()
-    for word in words.split()
-}
-_SCALES = {
-    "hundred": 100,
-    "thousand": 1000,
-    "million": 10**6,
-    "billion": 10**9,
-    "trillion": 10**12,
-    "dozen": 12,
-}
-# Words that belong to the sentence and not to a quantity.
-_SENTENCE_WORDS = frozenset(
-    "a an and are as at be became because been being but by can could did do does during each every find for from "
-    "gave get gets give gives giving got had has have having he hence her here his how however i if in into is it "
-    "its just leaves make makes making means my need needs not now on only or our out pay pays plus she since so "
-    "spend spends spent than that the their them then there therefore these they this those thus to until used "
-    "was we were what when where which while who will with would you your answer equation step calculate compute "
-    "solve simplify subtract add multiply divide substitute remainder modulo mod sin cos tan log ln exp sqrt gcd "
-    "lcm max abs floor ceil".split()
-)
-_LINKING_WORDS = frozenset({"per", "of", "a", "an", "each", "every"})
-_LONGEST_UNIT = 3  # words
-_OPERATIONS = frozenset({"squared", "cubed", "factorial", "choose", "halved", "doubled", "tripled"})
-
-
-def _is_unit(word: str) -> bool:
-    return (len(word) > 2 and word.lower() not in _SENTENCE_WORDS) or word in _SHORT_UNITS  # noqa: PLR2004
 
 
 class Written(NamedTuple):
@@ -538,7 +324,7 @@ class Parser:
                 value = self._scaled(value, Fraction(1, 100), rounded=True)
             self._percent_at = self.position
         token = self._peek()
-        if token and token.kind == "word" and (scale := _SCALES.get(token.text.lower().removesuffix("s"))):
+        if token and token.kind == "word" and (scale := SCALES.get(token.text.lower().removesuffix("s"))):
             divides = self.position > 1 and self.tokens[self.position - 2].text == "/"
             if divides and self._wants("scale-of-fraction"):
                 self.position += 1
@@ -547,7 +333,7 @@ class Parser:
                 self.position += 1
                 value = self._scaled(value, Fraction(scale), rounded=False)
         self._named = False
-        for count in range(_LONGEST_UNIT + 1):
+        for count in range(LONGEST_UNIT + 1):
             if not self._unit_word(count):
                 break
             self._named = True
@@ -568,19 +354,19 @@ class Parser:
         if token is None or token.kind != "word":
             return False
         word, glued = token.text, not token.spaced and not slash
-        linking = count > 0 and word in _LINKING_WORDS
-        known = _is_unit(word) or linking or (slash and count > 0 and word in _AFTER_SLASH)
-        if (glued and word not in _SHORT_UNITS and word not in _MEASURES) or word.lower() in _OPERATIONS:
+        linking = count > 0 and word in LINKING_WORDS
+        known = is_unit(word) or linking or (slash and count > 0 and word in AFTER_SLASH)
+        if (glued and word not in SHORT_UNITS and word not in MEASURES) or word.lower() in OPERATIONS:
             raise Unreadable(f"{word!r} may be a variable")
         if not known:
-            if slash or (len(word) <= 2 and word.lower() not in _SENTENCE_WORDS):  # noqa: PLR2004
+            if slash or (len(word) <= 2 and word.lower() not in SENTENCE_WORDS):  # noqa: PLR2004
                 raise Unreadable(f"{word!r} may be a variable")
             return False
-        if not slash and count == _LONGEST_UNIT:
+        if not slash and count == LONGEST_UNIT:
             return False
         if slash or word == "per":
             self._rated = True
-        elif measure := _MEASURES.get(word):
+        elif measure := MEASURES.get(word):
             self._measures.add(measure)
         self.position += 2 if slash else 1
         return True

@@ -114,7 +114,7 @@ class _Judge:
             self.usage = ScoringUsage(
                 prompt_tokens=self.usage.prompt_tokens + usage.prompt_tokens,
                 completion_tokens=self.usage.completion_tokens + usage.completion_tokens,
-                calls=self.usage.calls + usage.calls,
+                calls=self.usage.calls + max(1, usage.calls),
             )
         return usage.prompt_tokens + usage.completion_tokens
 

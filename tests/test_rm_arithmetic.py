@@ -248,15 +248,12 @@ def test_thinking_is_checked_too() -> None:
     ]
 
 
-REPLAY = Path(__file__).resolve().parent.parent.parent / "shared" / "data" / "replay" / "mapr_single_agent_GSM8K.jsonl"
-
-
-@pytest.mark.skipif(not REPLAY.exists(), reason="the recorded responses are not here")
-def test_real_chains_are_mostly_right() -> None:
+def test_real_chains_are_mostly_right(shared_data: Path) -> None:
     """Of a real model's equations few are wrong: a misreading checker would call many wrong."""
+    replay = shared_data / "replay" / "mapr_single_agent_GSM8K.jsonl"
     found = [
         equation.holds
-        for line in REPLAY.read_text(encoding="utf-8").splitlines()
+        for line in replay.read_text(encoding="utf-8").splitlines()
         for response in json.loads(line)["responses"]
         for equation in check_equations(response)
     ]
