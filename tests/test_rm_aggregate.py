@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reward_models.aggregate import AGGREGATIONS, aggregate, aggregate_steps
@@ -39,6 +39,7 @@ def test_an_unknown_name_is_answered_with_suggestions() -> None:
         aggregate([0.5], "prod")
 
 
+@settings(deadline=None)
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=60), st.sampled_from(sorted(AGGREGATIONS)))
 def test_stays_within_the_scores_bounds(values: list[float], how: str) -> None:
     result = aggregate(values, how)

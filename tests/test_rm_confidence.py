@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reward_models.confidence import DeepConf, SelfCertainty, deepconf, self_certainty_of
@@ -60,6 +60,7 @@ def test_the_rest_of_the_vocabulary_shares_what_is_left() -> None:
     assert self_certainty_of([math.log(0.5), math.log(0.25)], vocabulary=4) == pytest.approx(LN2 / 4)
 
 
+@settings(deadline=None)
 @given(st.lists(st.floats(0.001, 1), min_size=4, max_size=8), st.integers(1, 3))
 def test_the_top_tokens_bound_the_whole_vocabulary_from_below(weights: list[float], known: int) -> None:
     probabilities = sorted((weight / math.fsum(weights) for weight in weights), reverse=True)
@@ -125,6 +126,7 @@ def test_confidence_is_missing_where_log_probabilities_are(
     assert model.requires == {"top_logprobs"}
 
 
+@settings(deadline=None)
 @given(st.lists(st.lists(st.floats(-60, 0), min_size=1, max_size=5), min_size=1, max_size=30))
 def test_confidences_stay_on_their_scale(rows: list[list[float]]) -> None:
     given_rows = solution(top_logprobs=tuple(map(tuple, rows)))
