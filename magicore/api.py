@@ -26,7 +26,7 @@ from magicore.methods import AnyMethod, make_method
 from magicore.methods.given import RefineGiven
 from magicore.methods.magicore import Magicore
 from magicore.report.progress import ProgressObserver
-from magicore.runtime.directory import directory_writer, open_directory
+from magicore.runtime.directory import directory_writer, memory_store, open_directory
 from magicore.runtime.estimate import Estimate, estimate
 from magicore.runtime.open import open_engine
 from magicore.runtime.run import RunObserver, RunOutcome, run_method
@@ -143,9 +143,7 @@ async def asolve_batch(
     made: AnyMethod = given.pop("method", None) or make_method(chosen.method, **chosen.options)
     source = as_source(problems, chosen)
     survey = source.survey()
-    directory: AbstractContextManager[RunStore] = nullcontext(RunStore())
-    if out is not None:
-        directory = open_directory(Path(out), chosen, force=force)
+    directory = memory_store(chosen) if out is None else open_directory(Path(out), chosen, force=force)
     watching: AbstractContextManager[RunObserver] = (
         nullcontext(progress) if isinstance(progress, RunObserver) else ProgressObserver(shown=progress)
     )

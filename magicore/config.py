@@ -43,6 +43,7 @@ class RunConfig:
         deterministic: Local models in fp32 with a fixed batch order.
         device, dtype: Where and how local models run.
         concurrency: Problems worked on at once.
+        cache: A store file that runs share: what it has is not paid for again.
     """
 
     model: str = "embedded"
@@ -69,6 +70,7 @@ class RunConfig:
     device: str = "auto"
     dtype: str = "auto"
     concurrency: int = 64
+    cache: str | None = None
 
     def __post_init__(self) -> None:
         least = {"max_tokens": 1, "concurrency": 1, "offset": 0}

@@ -68,6 +68,9 @@ Questions = Annotated[
     str | None, typer.Option("--data", help="The problems behind a chains.jsonl, which holds no questions.")
 ]
 Preset = Annotated[str | None, typer.Option("--preset", help="Named settings: published (the paper's released code).")]
+Cache = Annotated[
+    str | None, typer.Option("--cache", help="A store file that runs share: nothing it has is paid for again.")
+]
 Force = Annotated[bool, typer.Option("--force", help="Take over the directory of a run with other settings.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask before a run of many remote calls.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")]

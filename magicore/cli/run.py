@@ -38,6 +38,7 @@ def run(
     device: opt.Device = None,
     dtype: opt.Dtype = None,
     concurrency: opt.Concurrency = None,
+    cache: opt.Cache = None,
     force: opt.Force = False,
     yes: opt.Yes = False,
     json: opt.Json = False,
@@ -72,6 +73,7 @@ def run(
             "device": device,
             "dtype": dtype,
             "concurrency": concurrency,
+            "cache": cache,
         }
     )
     settings |= opt.pairs(option, "--option") or {}

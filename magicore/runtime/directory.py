@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -13,7 +14,8 @@ from magicore.errors import StoreError
 from magicore.runtime.run import ResultSink
 from magicore.store.chain_rows import result_chain_records
 from magicore.store.files import write_summary
-from magicore.store.json_lines import JsonLinesWriter
+from magicore.store.json_lines import JsonLinesWriter, write_whole
+from magicore.store.locking import LOCK, is_network, locked
 from magicore.store.result_rows import result_row
 from magicore.store.run_store import RunStore
 from magicore.types import Result
@@ -21,6 +23,8 @@ from magicore.types import Result
 CONFIG, STORE = "config.toml", "store.sqlite"
 CHAINS, RESULTS, SUMMARY, TIMINGS = "chains.jsonl", "results.jsonl", "summary.json", "timings.jsonl"
 CALIBRATION = "calibration.json"
+log = logging.getLogger(__name__)
+
 OUTPUTS = (CHAINS, RESULTS, SUMMARY, TIMINGS, CALIBRATION)
 
 
@@ -40,19 +44,47 @@ def open_directory(path: Path, config: RunConfig, *, force: bool = False) -> Ite
         path.mkdir(parents=True, exist_ok=True)
         if saved.exists() and not force:
             _check_same(saved.read_text(encoding="utf-8"), text, path)
-        elif any(path.iterdir()) and not saved.exists() and not force:
+        elif any(entry.name != LOCK for entry in path.iterdir()) and not saved.exists() and not force:
             raise StoreError(f"{path} holds files and no run; give another --out, or --force to write into it")
+        network = is_network(path)
+    except OSError as error:
+        raise StoreError(f"run directory {path} cannot be used: {error.strerror}") from error
+    with locked(path, network=network):
         if not saved.exists() or saved.read_text(encoding="utf-8") != text:
             for name in OUTPUTS:
                 (path / name).unlink(missing_ok=True)
-            saved.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise StoreError(f"run directory {path} cannot be used: {error.strerror}") from error
-    store = RunStore(path / STORE)
+            write_whole(saved, [text.encode("utf-8")])
+        if network:
+            log.warning("%s lies on a network file system: the store uses a rollback journal and a lock file", path)
+        shared = None if config.cache is None else open_cache(Path(config.cache))
+        store = RunStore(path / STORE, cache=shared, write_ahead=not network)
+        try:
+            yield store
+        finally:
+            store.close()
+
+
+@contextmanager
+def memory_store(config: RunConfig) -> Iterator[RunStore]:
+    """A store that lasts as long as the run, in front of the cache where there is one."""
+    store = RunStore(cache=None if config.cache is None else open_cache(Path(config.cache)))
     try:
         yield store
     finally:
         store.close()
+
+
+def open_cache(path: Path) -> RunStore:
+    """A store that runs share.
+
+    Raises:
+        StoreError: it cannot be opened.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreError(f"the cache {path} cannot be made: {error.strerror}") from error
+    return RunStore(path, write_ahead=not is_network(path.parent))
 
 
 def _check_same(found: str, wanted: str, path: Path) -> None:

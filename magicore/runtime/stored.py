@@ -11,7 +11,7 @@ from magicore.errors import LanguageModelError
 from magicore.llms.base import LanguageModel, Request
 from magicore.llms.identity import content_key
 from magicore.llms.sampler import SampleOutcome, Sampler, repetition_note
-from magicore.store.run_store import RunStore
+from magicore.store.run_store import RunStore, StoredCompletion
 from magicore.types import Completion
 
 
@@ -59,7 +59,9 @@ class StoredModel:
     async def _keep(self, request: Request, completions: Sequence[Completion]) -> None:
         """Store what one call brought, before anyone uses it."""
         call = request.key
-        rows = [(self._key(request, c.index), self.name, call.problem, call.role, c) for c in completions]
+        rows = [
+            StoredCompletion(self._key(request, c.index), self.name, call.problem, call.role, c) for c in completions
+        ]
         self._store.put_completions(rows)
         self.answered = True
 

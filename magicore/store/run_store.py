@@ -1,7 +1,11 @@
 """The run store: one SQLite file that holds everything a run paid for, under content keys.
 
 Completions and scores are written, and committed, before anyone uses them; so a run that dies continues where it
-stopped and never pays twice. The store also serves as :class:`reward_models.cache.ScoreCache`.
+stopped and never pays twice. Nothing stored is ever changed. The store also serves as
+:class:`reward_models.cache.ScoreCache`.
+
+A store may stand in front of a cache, another file of the same schema that many runs share: what the cache has is read
+from it, what is new is written to both.
 """
 
 from __future__ import annotations
@@ -9,15 +13,16 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from magicore.errors import StoreError
 from magicore.types import Completion, Usage
 
 SCHEMA_VERSION = 1
 _CHUNK = 500
+_BUSY_S = 60.0
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS completions (
@@ -28,44 +33,86 @@ CREATE TABLE IF NOT EXISTS scores (key TEXT PRIMARY KEY, value TEXT NOT NULL);
 """
 
 
+class StoredCompletion(NamedTuple):
+    """A row of the completions table."""
+
+    key: str
+    model: str
+    problem: str
+    role: str
+    completion: Completion
+
+
 class RunStore:
     """The store of one run, in ``path`` or, with ``path=None``, in memory.
+
+    Args:
+        path: The SQLite file; made if it is not there.
+        cache: A store shared between runs.
+        write_ahead: Whether SQLite may use a write-ahead log; not on a network file system, where it is unsafe.
 
     Raises:
         StoreError: the file cannot be opened, is damaged, or was written by a newer version.
     """
 
-    def __init__(self, path: Path | None = None) -> None:
+    def __init__(self, path: Path | None = None, *, cache: RunStore | None = None, write_ahead: bool = True) -> None:
         self.path = path
-        self._lock = threading.Lock()
+        self._cache = cache
+        self._lock = threading.RLock()
         try:
-            self._db = sqlite3.connect(path or ":memory:", check_same_thread=False, isolation_level=None)
-            self._db.execute("PRAGMA journal_mode=WAL")
-            self._db.execute("PRAGMA synchronous=NORMAL")
+            self._db = sqlite3.connect(
+                path or ":memory:", timeout=_BUSY_S, check_same_thread=False, isolation_level=None
+            )
+            self._db.execute(f"PRAGMA journal_mode={'WAL' if write_ahead else 'DELETE'}")
+            self._db.execute(f"PRAGMA synchronous={'NORMAL' if write_ahead else 'FULL'}")
             self._db.executescript(_SCHEMA)
             found = self._get_meta("schema_version")
         except sqlite3.Error as error:
-            raise StoreError(f"the run store {path} cannot be opened: {error}") from error
+            raise StoreError(
+                f"the store {path} cannot be opened ({error}); if it is damaged, move it away and run again"
+            ) from error
         if found is None:
             self._set_meta("schema_version", str(SCHEMA_VERSION))
-        elif int(found) > SCHEMA_VERSION:
-            raise StoreError(f"the run store {path} was written by a newer magicore (schema {found}); upgrade magicore")
+        elif not found.isdigit() or int(found) > SCHEMA_VERSION:
+            self._db.close()
+            raise StoreError(
+                f"the store {path} was written by a newer magicore (schema {found}, this one reads {SCHEMA_VERSION}); "
+                "upgrade magicore"
+            )
 
     def get_completions(self, keys: Sequence[str]) -> list[Completion | None]:
         """The stored completions, in order of ``keys``; ``None`` for what is not there."""
         found = self._select("completions", keys)
-        return [None if (value := found.get(key)) is None else completion_from_json(value) for key in keys]
+        known = {key: completion_from_json(value) for key, value in found.items()}
+        missing = [key for key in keys if key not in known]
+        if self._cache is not None and missing:
+            rows = [row for row in self._cache.completion_rows(missing) if row.key in set(missing)]
+            self.put_completions(rows)
+            known |= {row.key: row.completion for row in rows}
+        return [known.get(key) for key in keys]
 
-    def put_completions(self, rows: Sequence[tuple[str, str, str, str, Completion]]) -> None:
-        """Store ``(key, model, problem, role, completion)`` rows; what is already there stays as it is."""
-        values = [(key, model, problem, role, completion_to_json(c)) for key, model, problem, role, c in rows]
+    def put_completions(self, rows: Sequence[StoredCompletion]) -> None:
+        """Store completions; what is already there stays as it is."""
+        values = [(row.key, row.model, row.problem, row.role, completion_to_json(row.completion)) for row in rows]
         self._write("INSERT OR IGNORE INTO completions VALUES (?, ?, ?, ?, ?)", values)
+        if self._cache is not None:
+            self._cache.put_completions(rows)
+
+    def completion_rows(self, keys: Sequence[str] | None = None) -> Iterator[StoredCompletion]:
+        """Stored completions with what is known of them: those of ``keys``, or all in the order they were stored."""
+        columns = "SELECT key, model, problem, role, value FROM completions"
+        if keys is None:
+            rows = self._all(f"{columns} ORDER BY rowid")
+        else:
+            rows = [
+                row for part in _chunks(keys) for row in self._all(f"{columns} WHERE key IN ({_marks(part)})", part)
+            ]
+        for key, model, problem, role, value in rows:
+            yield StoredCompletion(key, model, problem, role, completion_from_json(value))
 
     def get_notes(self, key: str) -> list[str]:
         """What the user should know of a conversation's samples, in the order noted."""
-        with self._lock:
-            rows = self._db.execute("SELECT note FROM notes WHERE key = ? ORDER BY rowid", (key,)).fetchall()
-        return [str(row[0]) for row in rows]
+        return [str(note) for (note,) in self._all("SELECT note FROM notes WHERE key = ? ORDER BY rowid", [key])]
 
     def put_notes(self, key: str, notes: Sequence[str]) -> None:
         """Note something about a conversation's samples, each text once."""
@@ -74,11 +121,19 @@ class RunStore:
     def get_many(self, keys: Sequence[str]) -> list[str | None]:
         """Stored scores (JSON texts), in order of ``keys``."""
         found = self._select("scores", keys)
+        missing = [key for key in keys if key not in found]
+        if self._cache is not None and missing:
+            cached = zip(missing, self._cache.get_many(missing), strict=True)
+            fresh = {key: value for key, value in cached if value is not None}
+            self.put_many(fresh)
+            found |= fresh
         return [found.get(key) for key in keys]
 
     def put_many(self, items: Mapping[str, str]) -> None:
         """Store scores; what is already there stays as it is."""
         self._write("INSERT OR IGNORE INTO scores VALUES (?, ?)", list(items.items()))
+        if self._cache is not None:
+            self._cache.put_many(items)
 
     def get_state(self, name: str) -> Any:
         """A JSON value that the run noted under ``name``, or ``None``."""
@@ -90,36 +145,59 @@ class RunStore:
         self._set_meta(f"state:{name}", json.dumps(value))
 
     def close(self) -> None:
-        """Close the file."""
-        self._db.close()
+        """Close the file, and the cache's."""
+        with self._lock:
+            self._db.close()
+        if self._cache is not None:
+            self._cache.close()
 
     def _select(self, table: str, keys: Sequence[str]) -> dict[str, str]:
         found: dict[str, str] = {}
-        with self._lock:
-            for start in range(0, len(keys), _CHUNK):
-                chunk = list(keys[start : start + _CHUNK])
-                marks = ",".join("?" * len(chunk))
-                found.update(self._db.execute(f"SELECT key, value FROM {table} WHERE key IN ({marks})", chunk))
+        for part in _chunks(keys):
+            found.update(self._all(f"SELECT key, value FROM {table} WHERE key IN ({_marks(part)})", part))
         return found
+
+    def _all(self, statement: str, values: Sequence[str] = ()) -> list[Any]:
+        try:
+            with self._lock:
+                return self._db.execute(statement, values).fetchall()
+        except sqlite3.Error as error:
+            raise StoreError(f"the store {self.path} cannot be read: {error}") from error
 
     def _write(self, statement: str, rows: Sequence[tuple[str, ...]]) -> None:
         if not rows:
             return
         try:
             with self._lock:
-                self._db.execute("BEGIN")
-                self._db.executemany(statement, rows)
-                self._db.execute("COMMIT")
+                self._db.execute("BEGIN IMMEDIATE")
+                try:
+                    self._db.executemany(statement, rows)
+                    self._db.execute("COMMIT")
+                except sqlite3.Error:
+                    if self._db.in_transaction:
+                        self._db.execute("ROLLBACK")
+                    raise
         except sqlite3.Error as error:
-            raise StoreError(f"the run store {self.path} cannot be written: {error}") from error
+            raise StoreError(
+                f"the store {self.path} cannot be written ({error}); what was stored before is safe: make room and run "
+                "the same command again"
+            ) from error
 
     def _get_meta(self, name: str) -> str | None:
-        row = self._db.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
-        return None if row is None else str(row[0])
+        rows = self._all("SELECT value FROM meta WHERE name = ?", [name])
+        return str(rows[0][0]) if rows else None
 
     def _set_meta(self, name: str, value: str) -> None:
-        with self._lock:
-            self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, value))
+        self._write("INSERT OR REPLACE INTO meta VALUES (?, ?)", [(name, value)])
+
+
+def _chunks(keys: Sequence[str]) -> Iterator[list[str]]:
+    for start in range(0, len(keys), _CHUNK):
+        yield list(keys[start : start + _CHUNK])
+
+
+def _marks(keys: Sequence[str]) -> str:
+    return ",".join("?" * len(keys))
 
 
 def completion_to_json(completion: Completion) -> str:
