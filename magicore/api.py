@@ -22,7 +22,7 @@ from magicore.datasets import iter_problems, read_problem
 from magicore.errors import InputError, MagicoreError
 from magicore.evaluate import summarise
 from magicore.llms.base import LanguageModel
-from magicore.methods import AnyMethod, make_method
+from magicore.methods import AnyMethod, make_method, method_options, preset
 from magicore.methods.given import RefineGiven
 from magicore.methods.magicore import Magicore
 from magicore.report.progress import ProgressObserver
@@ -179,6 +179,8 @@ def make_config(config: Configuration, settings: Mapping[str, Any], *, own_metho
     ``own_method`` says that the method was given as an object, which holds its options already.
     """
     known = {field.name for field in fields(RunConfig)}
+    if "preset" in settings:
+        settings = {**preset(settings["preset"]), **{name: v for name, v in settings.items() if name != "preset"}}
     overrides = {name: value for name, value in settings.items() if name in known}
     options = {name: value for name, value in settings.items() if name not in known}
     if options and own_method:
@@ -317,14 +319,17 @@ async def arefine_batch(
     method = make_method("magicore", k=len(given), iterations=iterations, **options)
     assert isinstance(method, Magicore)
     chains: dict[str, tuple[Chain, ...]] = {}
+    labels: dict[str, tuple[float | None, ...]] = {}
     for item, chain in zip(given, given_chains(given), strict=True):
         chains[item.problem.id] = (*chains.get(item.problem.id, ()), chain)
+        if item.step_labels is not None:
+            labels[chain.id] = item.step_labels
     problems = {item.problem.id: item.problem for item in given}
-    refinement = RefineGiven(method=method, chains=chains)
+    refinement = RefineGiven(method=method, chains=chains, step_labels=labels)
     return await asolve_batch(list(problems.values()), model=model, orm=orm, prm=prm, method=refinement, **settings)
 
 
-_REFINE_OPTIONS = frozenset({"router", "review", "step_scores", "select", "select_by"})
+_REFINE_OPTIONS = frozenset(method_options("magicore")) - {"k", "iterations"}
 
 
 def as_given(solutions: Sequence[SolutionLike], kind: str | None) -> list[GivenSolution]:

@@ -24,7 +24,8 @@ class RunConfig:
 
     Attributes:
         model: The language model, or a nickname from ``models``.
-        role_models: Another model for a role: ``{"reviewer": "openai:..."}``.
+        role_models: Another model for a role, one of several, or all that an agent does: ``{"reviewer": "openai:...",
+            "reviewer/1": ..., "agent/2": ...}``; see :mod:`magicore.roles.names`.
         models: ``[models.NICK]`` tables of the configuration file.
         orm: The outcome reward model, or a nickname from ``reward_models``; ``None`` for none.
         prm: The process reward model; ``None`` for none.

@@ -8,10 +8,12 @@ because its verdicts need statistics over the initial chains of the whole batch:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal, Protocol, runtime_checkable
 
 from difficulty import RewardStats
+from magicore.errors import InputError
 from magicore.roles.solver import solve
 from magicore.runtime.runtime import Runtime
 from magicore.types import Result, ScoredChain
@@ -21,9 +23,14 @@ Need = Literal["orm", "prm"]
 
 @dataclass(frozen=True, kw_only=True)
 class Prepared:
-    """The initial chains of one problem, scored."""
+    """The initial chains of one problem, scored.
+
+    ``step_labels`` are what is known of their steps, by chain id: for each step a label from 0 (wrong) to 1 (right),
+    or ``None``. Only labelled solutions have any.
+    """
 
     chains: tuple[ScoredChain, ...]
+    step_labels: Mapping[str, tuple[float | None, ...]] = field(default_factory=dict)
 
 
 @runtime_checkable
@@ -75,3 +82,15 @@ AnyMethod = Method | CalibratedMethod
 async def draw_and_score(rt: Runtime, k: int) -> tuple[ScoredChain, ...]:
     """``k`` chains of the solver, scored with the run's reward models."""
     return await rt.score(await solve(rt, k))
+
+
+def require_least(least: Mapping[str, int], given: object) -> None:
+    """Check a method's whole-number options.
+
+    Raises:
+        InputError: an option of ``given`` is smaller than ``least`` says.
+    """
+    for option, minimum in least.items():
+        value = getattr(given, option)
+        if value < minimum:
+            raise InputError(f"{option} must be at least {minimum}, got {value}")

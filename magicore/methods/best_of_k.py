@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from magicore.methods.base import Need, draw_and_score
+from magicore.methods.base import Need, draw_and_score, require_least
 from magicore.methods.conclude import conclude
 from magicore.methods.weighted_self_consistency import needs_of
 from magicore.runtime.runtime import Runtime
@@ -20,6 +20,9 @@ class BestOfK:
 
     k: int = 40
     weights: Literal["o", "s", "S"] = "o"
+
+    def __post_init__(self) -> None:
+        require_least({"k": 1}, self)
 
     @property
     def needs(self) -> frozenset[Need]:

@@ -10,11 +10,16 @@ from magicore.answers import equivalent
 from magicore.chains import answer_classes
 from magicore.runtime.runtime import Runtime
 from magicore.types import Abstention, ClassVotes, Problem, Result, ResultStop, Round, ScoredChain
-from magicore.voting import Vote, vote
+from magicore.voting import Ties, Vote, vote
 
 
 def vote_on(
-    problem: Problem, chains: Sequence[ScoredChain], aggregation: str, *, weights: str | None = None
+    problem: Problem,
+    chains: Sequence[ScoredChain],
+    aggregation: str,
+    *,
+    weights: str | None = None,
+    ties: Ties = "score",
 ) -> tuple[Vote, list[int | None]]:
     """Class the chains' answers and vote by one aggregation of :mod:`magicore.voting`; returns the classes too."""
     classes = answer_classes(problem, [scored.chain for scored in chains])
@@ -25,6 +30,7 @@ def vote_on(
         method=aggregation,
         weights=weights,
         logprob=[mean_logprob(scored) for scored in chains],
+        ties=ties,
     )
     return found, classes
 
@@ -42,13 +48,14 @@ def conclude(
     *,
     aggregation: str,
     weights: str | None = None,
+    ties: Ties = "score",
     verdict: Verdict | None = None,
     rounds: tuple[Round, ...] | None = None,
     stop: ResultStop = "done",
 ) -> Result:
     """Vote over ``chains`` and put the result together. Without a single answer, the result has none and says why."""
     problem = rt.problem
-    found, classes = vote_on(problem, chains, aggregation, weights=weights)
+    found, classes = vote_on(problem, chains, aggregation, weights=weights, ties=ties)
     for warning in found.warnings:
         rt.warn(warning)
     chosen = None if found.chosen is None else chains[found.chosen].chain

@@ -6,25 +6,40 @@
    feedback, the refiner writes a new chain, the new chains are scored; of the old and the new the k with the largest o
    are kept; the router looks again at the kept chains, and the rounds end when it says easy.
 4. The answer is the weighted self-consistency of the kept chains.
+
+With ``review="mars"`` step 3 judges before it refines: independent reviewers and a meta-reviewer decide about each kept
+chain; one that is right stays as it is and is not reviewed again, one that is wrong goes to the refiner with the
+meta-review's suggestions. When all are right the rounds end.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal
 
 from difficulty import Evidence, RewardStats, Router, Verdict, router
-from magicore.errors import InputError, LanguageModelError
-from magicore.methods.base import Need, Prepared, draw_and_score
+from magicore.errors import CapabilityError, InputError
+from magicore.methods.base import Need, Prepared, draw_and_score, require_least
 from magicore.methods.conclude import conclude, is_correct, vote_on
-from magicore.roles import refine, review, review_and_refine, state_confidence, verify
-from magicore.runtime.runtime import Runtime, collect
-from magicore.types import Chain, Result, Review, Round, ScoredChain
+from magicore.methods.mars import rejected, review_all
+from magicore.methods.refinement import Refinement, chains_of, refine_each, review_then_refine, reviews_of
+from magicore.roles import (
+    Confidence,
+    StepScoreList,
+    check_personas,
+    refine,
+    review_and_refine,
+    state_confidence,
+    verify,
+)
+from magicore.runtime.runtime import Runtime
+from magicore.types import Result, ResultStop, Round, ScoredChain
 
-StepScoreSource = Literal["prm", "random", "orm", "none"]
-ReviewMode = Literal["separate", "joint", "none"]
+StepLabels = Mapping[str, tuple[float | None, ...]]
+StepScoreSource = Literal["prm", "random", "orm", "none", "oracle"]
+ReviewMode = Literal["separate", "joint", "none", "mars"]
 Selection = Literal["topk", "all"]
 
 
@@ -36,13 +51,16 @@ class Magicore:
         k: Chains drawn, and the most that are kept in each round.
         iterations: Rounds at the most.
         router: Who decides easy or hard; see :func:`difficulty.router`.
-        review: ``separate`` reviewer and refiner, ``joint`` (one call does both) or ``none`` (the refiner sees the
-            scores only).
+        review: ``separate`` reviewer and refiner, ``joint`` (one call does both), ``none`` (the refiner sees the scores
+            only), or ``mars`` (reviewers and a meta-reviewer judge each chain first).
         step_scores: Which scores reviewer and refiner see: the process model's, ``random`` ones, the outcome score on
-            every step (``orm``), or ``none``.
+            every step (``orm``), ``none`` (the language model finds the errors itself), or ``oracle``, the labels of
+            given solutions, in round 1 only.
         select: ``topk`` keeps the k best of old and new; ``all`` keeps every chain for routing and voting and reviews
             the newest only, so that cost stays linear.
         select_by: ``o`` (the paper: selection by o because the feedback came from the process model) or ``S``.
+        reviewers, personas, confidence: As in :class:`~magicore.methods.mars.Mars`, for ``review="mars"``.
+        scores: Whether MARS's reviewers and meta-reviewer see the step scores: ``shown`` or ``hidden``.
     """
 
     name: ClassVar[str] = "magicore"
@@ -55,14 +73,30 @@ class Magicore:
     step_scores: StepScoreSource = "prm"
     select: Selection = "topk"
     select_by: Literal["o", "S"] = "o"
+    reviewers: int = 2
+    personas: tuple[str, ...] = ()
+    confidence: Confidence = "verbal"
+    scores: Literal["shown", "hidden"] = "shown"
+
+    def __post_init__(self) -> None:
+        require_least({"k": 1, "iterations": 0, "reviewers": 1}, self)
+        if self.step_scores == "oracle" and self.iterations > 1:
+            raise InputError("oracle step scores label the given solutions, so they serve one round: set iterations=1")
 
     @property
     def completions(self) -> tuple[int, int]:
-        a_round = self.k * (2 if self.review == "separate" else 1)
+        a_chain = {"separate": 2, "mars": self.reviewers + 2}.get(self.review, 1)
+        a_round = self.k * a_chain
         return self.k, self.k + self.iterations * a_round
 
     async def prepare(self, rt: Runtime) -> Prepared:
-        """Step 1."""
+        """Step 1.
+
+        Raises:
+            CapabilityError: oracle step scores, which drawn chains do not have.
+        """
+        if self.step_scores == "oracle":
+            raise CapabilityError("oracle step scores need labelled solutions: refine solutions that have step_labels")
         return Prepared(chains=await draw_and_score(rt, self.k))
 
     async def finish(self, prepared: Prepared, stats: RewardStats | None, rt: Runtime) -> Result:
@@ -71,14 +105,29 @@ class Magicore:
         newest = kept
         verdict = await self._route(kept, stats, rt, round=0)
         rounds = [Round(number=0, chains=kept, kept=_ids(kept), verdict=verdict)]
+        accepted: frozenset[str] = frozenset()
+        stop: ResultStop = "done" if verdict.easy or self.iterations == 0 else "iterations"
         for number in range(1, self.iterations + 1):
             if verdict.easy:
+                stop = "done"
                 break
-            reviews, refined = await self._refine(newest if self.select == "all" else kept, rt, round=number)
-            newest = await rt.score(refined)
+            candidates = newest if self.select == "all" else kept
+            parents = [scored for scored in candidates if scored.chain.id not in accepted]
+            if not parents:
+                stop = "accepted" if accepted else "iterations"
+                break
+            done = await self._refine(parents, rt, labels=prepared.step_labels, round=number)
+            accepted |= {one.parent.chain.id for one in done if one.accepted}
+            newest = await rt.score(chains_of(done))
             kept = self.selected(kept, newest, k=len(prepared.chains))
-            verdict = await self._route(kept, stats, rt, round=number)
-            rounds.append(Round(number=number, chains=newest, kept=_ids(kept), reviews=reviews, verdict=verdict))
+            if newest:
+                verdict = await self._route(kept, stats, rt, round=number)
+            rounds.append(
+                Round(number=number, chains=newest, kept=_ids(kept), reviews=reviews_of(done), verdict=verdict)
+            )
+            if all(one.accepted for one in done):
+                stop = "accepted"
+                break
         return conclude(
             rt,
             self.name,
@@ -86,7 +135,7 @@ class Magicore:
             aggregation="weighted-self-consistency",
             verdict=rounds[0].verdict,
             rounds=tuple(rounds),
-            stop="done" if verdict.easy or self.iterations == 0 else "iterations",
+            stop="done" if verdict.easy else stop,
         )
 
     def selected(self, kept: Sequence[ScoredChain], new: Sequence[ScoredChain], *, k: int) -> tuple[ScoredChain, ...]:
@@ -144,38 +193,63 @@ class Magicore:
         return replace(evidence, stated_confidence=confidence or 0.0)
 
     async def _refine(
-        self, chains: Sequence[ScoredChain], rt: Runtime, *, round: int
-    ) -> tuple[tuple[Review, ...], list[Chain]]:
-        """Review and refine every chain, all at once; a chain whose calls fail has no refinement, and that is said."""
-        done = await collect([self._refine_one(scored, rt, round=round, index=i) for i, scored in enumerate(chains)])
-        pairs = [pair for pair in done if not isinstance(pair, LanguageModelError)]
-        failed = [pair for pair in done if isinstance(pair, LanguageModelError)]
-        if failed:
-            rt.warn(f"round {round}: {len(failed)} of {len(chains)} chains have no refinement: {failed[0]}")
-        return tuple(review for review, _ in pairs if review is not None), [chain for _, chain in pairs]
+        self, parents: Sequence[ScoredChain], rt: Runtime, *, labels: StepLabels, round: int
+    ) -> list[Refinement]:
+        """Review and refine every chain, all at once."""
+
+        async def one(scored: ScoredChain, index: int) -> Refinement:
+            scores = shown_scores(scored, self.step_scores, rt, labels)
+            return await self._refine_one(scored, scores, rt, round=round, index=index)
+
+        return await refine_each(rt, parents, one, round=round)
 
     async def _refine_one(
-        self, scored: ScoredChain, rt: Runtime, *, round: int, index: int
-    ) -> tuple[Review | None, Chain]:
-        scores = shown_scores(scored, self.step_scores, rt)
-        if self.review == "joint":
-            return await review_and_refine(rt, scored, scores, round=round, index=index)
-        if self.review == "none":
-            return None, await refine(rt, scored, scores, None, round=round, index=index)
-        feedback = await review(rt, scored, scores, round=round)
-        return feedback, await refine(rt, scored, scores, feedback.text, round=round, index=index)
+        self, scored: ScoredChain, scores: StepScoreList, rt: Runtime, *, round: int, index: int
+    ) -> Refinement:
+        match self.review:
+            case "separate":
+                return await review_then_refine(rt, scored, scores, round=round, index=index)
+            case "joint":
+                review, chain = await review_and_refine(rt, scored, scores, round=round, index=index)
+                return Refinement(parent=scored, reviews=(review,), chain=chain)
+            case "none":
+                chain = await refine(rt, scored, scores, None, round=round, index=index)
+                return Refinement(parent=scored, chain=chain)
+            case "mars":
+                return await self._judge_then_refine(scored, scores, rt, round=round, index=index)
+
+    async def _judge_then_refine(
+        self, scored: ScoredChain, scores: StepScoreList, rt: Runtime, *, round: int, index: int
+    ) -> Refinement:
+        reviews = await review_all(
+            rt,
+            scored.chain,
+            check_personas(rt, self.personas, self.reviewers, "reviewers"),
+            round=round,
+            scores=None if self.scores == "hidden" else scores,
+            confidence=self.confidence,
+        )
+        if not rejected(reviews):
+            return Refinement(parent=scored, reviews=tuple(reviews), accepted=True)
+        meta = reviews[-1]
+        chain = await refine(rt, scored, scores, meta.suggestions or meta.text, round=round, index=index)
+        return Refinement(parent=scored, reviews=tuple(reviews), chain=chain)
 
 
-def shown_scores(scored: ScoredChain, source: StepScoreSource, rt: Runtime) -> list[float | None] | None:
+def shown_scores(scored: ScoredChain, source: StepScoreSource, rt: Runtime, labels: StepLabels) -> StepScoreList:
     """The step scores that reviewer and refiner see, one a step, or ``None`` for none at all."""
     steps = scored.chain.steps
-    if source == "none":
-        return None
-    if source == "orm":
-        return [scored.o] * len(steps)
-    if source == "random":
-        return [uniform(rt.engine.seed, "step-score", scored.chain.id, str(i)) for i in range(len(steps))]
-    return [None] * len(steps) if scored.prm is None else [score.value for score in scored.prm.scores]
+    match source:
+        case "none":
+            return None
+        case "orm":
+            return [scored.o] * len(steps)
+        case "random":
+            return [uniform(rt.engine.seed, "step-score", scored.chain.id, str(i)) for i in range(len(steps))]
+        case "oracle":
+            return labels.get(scored.chain.id) or [None] * len(steps)
+        case "prm":
+            return [None] * len(steps) if scored.prm is None else [score.value for score in scored.prm.scores]
 
 
 def draw(rt: Runtime) -> float:

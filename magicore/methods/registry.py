@@ -15,9 +15,20 @@ from magicore.methods.base import AnyMethod
 METHODS: dict[str, tuple[str, str]] = {
     "best-of-k": ("magicore.methods.best_of_k:BestOfK", "the chain with the largest outcome score"),
     "cot": ("magicore.methods.cot:ChainOfThought", "one sampled chain"),
+    "debate": ("magicore.methods.debate:Debate", "agents read each other's solutions and answer again, majority"),
     "magicore": ("magicore.methods.magicore:Magicore", "aggregate easy questions, refine hard ones"),
+    "magicore-published": (
+        "magicore.methods.magicore_published:MagicorePublished",
+        "the same as the published code runs it, faults included",
+    ),
+    "mars": ("magicore.methods.mars:Mars", "author, independent reviewers, meta-reviewer, rebuttal"),
+    "peer-review": ("magicore.methods.peer_review:PeerReview", "agents review each other and revise, majority"),
     "sc+prm": ("magicore.methods.sc_prm:SelfConsistencyPRM", "majority weighted by process scores"),
     "self-consistency": ("magicore.methods.self_consistency:SelfConsistency", "majority of k chains"),
+    "self-correction": ("magicore.methods.self_correction:SelfCorrection", "answer, critique, corrected answer"),
+    "self-refine": ("magicore.methods.self_refine:SelfRefine", "one chain, refined without reward models"),
+    "self-refine+sc": ("magicore.methods.self_refine:SelfRefineSC", "k chains, each so refined, then majority"),
+    "self-reflection": ("magicore.methods.self_reflection:SelfReflection", "one chain, one pass of revising it"),
     "weighted-self-consistency": (
         "magicore.methods.weighted_self_consistency:WeightedSelfConsistency",
         "majority weighted by outcome + process scores",
@@ -67,10 +78,6 @@ def make_method(name: str, **options: Any) -> AnyMethod:
             hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(known) or 'none'}"
             raise UnknownNameError(f"method {name} has no option {option!r}; {hint}")
         values[option] = _coerce(name, option, value, types_[option])
-    for option in ("k", "iterations"):
-        least = 1 if option == "k" else 0
-        if option in values and values[option] < least:
-            raise InputError(f"{option} must be at least {least}, got {values[option]}")
     made: AnyMethod = cls(**values)
     return made
 
@@ -82,6 +89,8 @@ def _coerce(method: str, option: str, value: Any, wanted: Any) -> Any:
         if value not in get_args(wanted):
             raise InputError(f"method {method}: {option} is one of {', '.join(get_args(wanted))}, not {value!r}")
         return value
+    if get_origin(wanted) is tuple:
+        return _names(method, option, value)
     if get_origin(wanted) in (Union, types.UnionType):
         wanted = next(part for part in get_args(wanted) if part is not type(None))
         if value is None:
@@ -89,6 +98,15 @@ def _coerce(method: str, option: str, value: Any, wanted: Any) -> Any:
     if isinstance(value, wanted) and not (wanted is int and isinstance(value, bool)):
         return value
     return _parse(method, option, value, wanted)
+
+
+def _names(method: str, option: str, value: Any) -> tuple[str, ...]:
+    """A list of names, also as ``one,two``."""
+    if isinstance(value, str):
+        return tuple(part.strip() for part in value.split(",") if part.strip())
+    if isinstance(value, list | tuple) and all(isinstance(part, str) for part in value):
+        return tuple(value)
+    raise InputError(f"method {method}: {option} takes names, as in one,two, not {value!r}")
 
 
 def _parse(method: str, option: str, value: Any, wanted: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from magicore.methods.base import Need, draw_and_score
+from magicore.methods.base import Need, draw_and_score, require_least
 from magicore.methods.conclude import conclude
 from magicore.runtime.runtime import Runtime
 from magicore.types import Result
@@ -19,6 +19,9 @@ class SelfConsistencyPRM:
     needs: ClassVar[frozenset[Need]] = frozenset({"prm"})
 
     k: int = 40
+
+    def __post_init__(self) -> None:
+        require_least({"k": 1}, self)
 
     @property
     def completions(self) -> tuple[int, int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from magicore.methods.base import Need, draw_and_score
+from magicore.methods.base import Need, draw_and_score, require_least
 from magicore.methods.conclude import conclude
 from magicore.runtime.runtime import Runtime
 from magicore.types import Result
@@ -18,13 +18,16 @@ class WeightedSelfConsistency:
 
     Attributes:
         k: Chains.
-        weights: What a chain weighs: ``S``, ``o``, ``s``, ``mean-S`` (the mean of S, instead of its sum) or ``logprob``.
+        weights: What a chain weighs: ``S``, ``o``, ``s``, ``mean-S`` (the mean of S, not its sum) or ``logprob``.
     """
 
     name: ClassVar[str] = "weighted-self-consistency"
 
     k: int = 40
     weights: Weights = "S"
+
+    def __post_init__(self) -> None:
+        require_least({"k": 1}, self)
 
     @property
     def needs(self) -> frozenset[Need]:

@@ -3,39 +3,41 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import replace
 
 from magicore.errors import BadReply
-from magicore.roles.reviewer import shown_solution
+from magicore.prompts.shown import shown_solution
+from magicore.roles.reviewer import StepScoreList
 from magicore.runtime.runtime import Runtime
 from magicore.types import CallKey, Chain, Review, ScoredChain
 
 _IMPROVED = re.compile(r"^\W*improved solution\W*?:\W*?$", re.IGNORECASE | re.MULTILINE)
+_NO_FEEDBACK = {True: "(none; go by the scores)", False: "(none)"}
 
 
 async def refine(
     rt: Runtime,
     scored: ScoredChain,
-    scores: Sequence[float | None] | None,
+    scores: StepScoreList,
     feedback: str | None,
     *,
     round: int,
     index: int,
 ) -> Chain:
-    """The round's ``index``-th new chain, whose parent is ``scored``. ``feedback=None``: no reviewer, scores only.
+    """The round's ``index``-th new chain, whose parent is ``scored``. ``feedback=None``: no reviewer, go by the scores.
 
     Raises:
         LanguageModelError: the chain could not be had.
     """
     chain = scored.chain
     solution = shown_solution(chain.steps, scores)
-    messages = rt.messages("refiner", solution=solution, feedback=feedback or "(none; go by the scores)")
+    template = "refiner" if scores is not None else "refiner-unscored"
+    messages = rt.messages(template, solution=solution, feedback=feedback or _NO_FEEDBACK[scores is not None])
     return (await rt.chains("refiner", messages, indices=(index,), round=round, parent=chain.id))[0]
 
 
 async def review_and_refine(
-    rt: Runtime, scored: ScoredChain, scores: Sequence[float | None] | None, *, round: int, index: int
+    rt: Runtime, scored: ScoredChain, scores: StepScoreList, *, round: int, index: int
 ) -> tuple[Review, Chain]:
     """Both in one call (the `joint` variant): the feedback, then, below "Improved solution:", the new chain.
 
@@ -44,7 +46,8 @@ async def review_and_refine(
         LanguageModelError: the reply could not be had.
     """
     parent = scored.chain.id
-    messages = rt.messages("joint", solution=shown_solution(scored.chain.steps, scores))
+    template = "joint" if scores is not None else "joint-unscored"
+    messages = rt.messages(template, solution=shown_solution(scored.chain.steps, scores))
     completion = (await rt.complete("joint", messages, indices=(index,), round=round, parent=parent))[0]
     marks = list(_IMPROVED.finditer(completion.text))
     if not marks:

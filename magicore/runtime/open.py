@@ -12,6 +12,7 @@ from magicore.llms.base import LanguageModel
 from magicore.llms.generate import generate_with
 from magicore.llms.registry import open_model
 from magicore.prompts import load_prompts
+from magicore.roles.names import check_role
 from magicore.runtime.ledger import current_ledger
 from magicore.runtime.runtime import Engine
 from magicore.runtime.scoring import ScoringService
@@ -43,10 +44,12 @@ async def open_engine(
     ``generation=False`` is for scoring alone: the language model is opened only if a reward model asks for one.
 
     Raises:
-        UnknownNameError, UnknownRewardModelError: no such model, with suggestions.
+        UnknownNameError, UnknownRewardModelError: no such model or role, with suggestions.
         MissingExtraError: a package is missing, with the install command.
         InputError: the prompt set is wrong.
     """
+    for role in config.role_models:
+        check_role(role)
     opener = _Opener(config, store)
     prompts = load_prompts(config.prompts)
     try:
