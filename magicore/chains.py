@@ -65,7 +65,7 @@ def scored_chain(
 
 def solution_score(prm: StepScores, how: str) -> float | None:
     """One number for a solution from its step scores, or ``None``; see :func:`scored_chain`."""
-    if any(score.unscored is not None and score.unscored.code == "past-context" for score in prm.scores):
+    if any(score.unscored is not None and score.unscored.code == "past_context" for score in prm.scores):
         return None
     return aggregate([score.value for score in prm.scores], how)
 

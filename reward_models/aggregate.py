@@ -71,6 +71,6 @@ def aggregate_steps(scores: StepScores, how: str | None = None) -> Aggregated:
     for score in scores.scores:
         if score.unscored is not None:
             unscored[score.unscored.code] = unscored.get(score.unscored.code, 0) + 1
-    value = None if "past-context" in unscored else aggregate([score.value for score in scores.scores], how)
+    value = None if "past_context" in unscored else aggregate([score.value for score in scores.scores], how)
     scored = len(scores.scores) - sum(unscored.values())
     return Aggregated(value=value, aggregation=how, scored=scored, unscored=unscored)

@@ -13,14 +13,14 @@ RIGHT = 1.0
 WRONG = 0.05
 """A step with an equation that does not hold. Low, and not 0: one misread equation should not void a whole solution."""
 
-_NO_EQUATION = Unscored(code="no-equation", reason="the step writes out no equation that can be checked")
-_EMPTY = Unscored(code="empty-step", reason="the step is blank")
+_NO_EQUATION = Unscored(code="no_equation", reason="the step writes out no equation that can be checked")
+_EMPTY = Unscored(code="empty_step", reason="the step is blank")
 
 
 class Arithmetic:
     """Scores a step 1 if every equation in it holds, 0.05 if one does not; ``raw`` is the share that holds.
 
-    A step without an equation is unscored (``no-equation``): the rule has nothing to say on it, which does not make it
+    A step without an equation is unscored (``no_equation``): the rule has nothing to say on it, which does not make it
     right. What counts as an equation is told at :func:`reward_models.equations.check_equations`; the thinking part is
     read too. Steps are aggregated by the product over the scored ones: a solution scores 1, times 0.05 for each step
     with a wrong equation, whatever its length.

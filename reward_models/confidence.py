@@ -46,7 +46,7 @@ _LEAST_LEFT = 1e-12  # rounding must not make the tokens that were not returned 
 class SelfCertainty:
     """The mean self-certainty of a solution's tokens (see :func:`self_certainty_of`).
 
-    Positions without alternatives are left out; a solution without any is unscored (``no-logprobs``).
+    Positions without alternatives are left out; a solution without any is unscored (``no_logprobs``).
     """
 
     requires = frozenset({"top_logprobs"})
@@ -86,7 +86,7 @@ class DeepConf:
     * ``lowest``: the lowest of those.
 
     A trace shorter than the window is one window. Positions without alternatives are left out; a solution without any
-    is unscored (``no-logprobs``). Endpoints differ in whether the sampled token comes on top of the k, so traces of
+    is unscored (``no_logprobs``). Endpoints differ in whether the sampled token comes on top of the k, so traces of
     different endpoints should not be compared.
     """
 

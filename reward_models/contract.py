@@ -29,7 +29,7 @@ counted in Unicode code points. The answer has one entry a solution, in order::
 
     {"contract": 1, "model": "math-shepherd", "kind": "process", "usage": {"prompt_tokens": 231},
      "scores": [{"activation": "softmax", "aggregation": "product", "tokens": 231,
-       "steps": [{"value": 0.93, "raw": 2.6}, {"unscored": {"code": "empty-step", "reason": "..."}}]}]}
+       "steps": [{"value": 0.93, "raw": 2.6}, {"unscored": {"code": "empty_step", "reason": "..."}}]}]}
 
 An outcome model's entry is ``{"value": 0.71, "raw": 0.9, "activation": "sigmoid", "tokens": 180}`` or holds
 ``unscored``. ``value`` lies in [0, 1]; ``raw`` is what the model gave before the activation, or ``null``. If the

@@ -189,7 +189,7 @@ class JudgePRM(_Judge):
     * ``reading="verdicts"``: one call a step, with the steps so far, read as :class:`JudgeORM` reads its reply. Costs
       more, and suits models too weak for JSON.
 
-    Steps of the thinking part are judged only with ``thinking="score"``; else they are unscored (``thinking-skipped``).
+    Steps of the thinking part are judged only with ``thinking="score"``; else they are unscored (``thinking_skipped``).
     Other arguments as for :class:`JudgeORM`; ``max_tokens`` is raised by 16 for each step asked for.
     """
 
@@ -248,9 +248,9 @@ class JudgePRM(_Judge):
 
     def _unasked(self, step: Step) -> Unscored | None:
         if not step.text.strip():
-            return Unscored(code="empty-step", reason="the step is blank")
+            return Unscored(code="empty_step", reason="the step is blank")
         if step.part == "thinking" and self._thinking == "skip":
-            return Unscored(code="thinking-skipped", reason="thinking is not judged")
+            return Unscored(code="thinking_skipped", reason="thinking is not judged")
         return None
 
     async def _by_scores(self, solution: Solution, texts: Sequence[str]) -> tuple[list[StepScore], int]:

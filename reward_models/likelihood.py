@@ -23,7 +23,7 @@ def log_probability(value: float) -> float:
 
 def no_logprobs(reason: str) -> OutcomeScore:
     """An outcome without a score, for want of log-probabilities."""
-    return OutcomeScore(value=None, unscored=Unscored(code="no-logprobs", reason=reason))
+    return OutcomeScore(value=None, unscored=Unscored(code="no_logprobs", reason=reason))
 
 
 class Likelihood:
@@ -31,7 +31,7 @@ class Likelihood:
 
     That is the geometric mean of the token probabilities, the inverse of the perplexity (the normalised probability of
     Wang et al. 2022, arXiv 2203.11171, equation 1, which weights votes there). A solution without token
-    log-probabilities, or with one that is not finite, is unscored (``no-logprobs``).
+    log-probabilities, or with one that is not finite, is unscored (``no_logprobs``).
     """
 
     name = "likelihood"

@@ -20,7 +20,7 @@ from reward_models.types import OutcomeScore, Solution, StepScore, StepScores, U
 OutcomeScript = Mapping[str, float | None] | Callable[[Solution], float | None]
 ProcessScript = Mapping[str, Sequence[float | None]] | Callable[[Solution], Sequence[float | None]]
 
-_EMPTY = Unscored(code="empty-step", reason="the step is blank")
+_EMPTY = Unscored(code="empty_step", reason="the step is blank")
 
 
 class ScriptedORM:

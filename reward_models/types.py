@@ -48,14 +48,14 @@ class Solution:
 
 
 UnscoredCode = Literal[
-    "no-equation",
-    "no-steps",
-    "empty-step",
-    "past-context",
-    "no-logprobs",
-    "thinking-skipped",
+    "no_equation",
+    "no_steps",
+    "empty_step",
+    "past_context",
+    "no_logprobs",
+    "thinking_skipped",
     "unreadable",
-    "tag-in-text",
+    "tag_in_text",
     "failed",
 ]
 

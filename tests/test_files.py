@@ -78,7 +78,7 @@ FULL = ScoredChain(
         steps=STEPS,
         scores=(
             StepScore(value=0.9, raw=0.9),
-            StepScore(value=None, unscored=Unscored(code="no-equation", reason="no equation: none at all")),
+            StepScore(value=None, unscored=Unscored(code="no_equation", reason="no equation: none at all")),
         ),
         activation="softmax",
         aggregation="min",
@@ -90,7 +90,7 @@ FULL = ScoredChain(
 )
 UNSCORED = ScoredChain(
     chain=chain(1, stop="length", answer=None, answer_text=None, no_answer="cut off", tokens=None, steps=()),
-    orm=OutcomeScore(value=None, unscored=Unscored(code="no-logprobs", reason="the server gave none")),
+    orm=OutcomeScore(value=None, unscored=Unscored(code="no_logprobs", reason="the server gave none")),
 )
 BARE = ScoredChain(chain=chain(2, top_logprobs=((-0.1, -2.0), (-0.3,))))
 
@@ -116,7 +116,7 @@ def test_a_chain_row_as_the_format_says() -> None:
                 "end": 14,
                 "score": None,
                 "raw": None,
-                "unscored": "no-equation: no equation: none at all",
+                "unscored": "no_equation: no equation: none at all",
             },
         ],
         "orm": 0.1,
@@ -179,7 +179,7 @@ TEXTS = st.text('ab: é\n\r\t"\\\x00\u2028\ud800\U0001f600', max_size=9)
 
 
 def unscored() -> st.SearchStrategy[Unscored]:
-    return st.builds(Unscored, code=st.sampled_from(["no-equation", "failed", "past-context"]), reason=TEXTS)
+    return st.builds(Unscored, code=st.sampled_from(["no_equation", "failed", "past_context"]), reason=TEXTS)
 
 
 @st.composite

@@ -60,9 +60,9 @@ def step_scores(*values: float | UnscoredCode, aggregation: str = "product") -> 
 
 
 def test_unscored_steps_are_skipped_and_counted() -> None:
-    found = aggregate_steps(step_scores(0.5, "no-equation", 0.5, "no-equation", "empty-step"))
+    found = aggregate_steps(step_scores(0.5, "no_equation", 0.5, "no_equation", "empty_step"))
     assert (found.value, found.aggregation, found.scored) == (0.25, "product", 2)
-    assert found.unscored == {"no-equation": 2, "empty-step": 1}
+    assert found.unscored == {"no_equation": 2, "empty_step": 1}
 
 
 def test_the_models_recommendation_unless_told_otherwise() -> None:
@@ -72,9 +72,9 @@ def test_the_models_recommendation_unless_told_otherwise() -> None:
 
 
 def test_steps_past_the_context_leave_the_solution_without_a_score() -> None:
-    found = aggregate_steps(step_scores(0.9, 0.9, "past-context"))
+    found = aggregate_steps(step_scores(0.9, 0.9, "past_context"))
     assert found.value is None
-    assert (found.scored, dict(found.unscored)) == (2, {"past-context": 1})
+    assert (found.scored, dict(found.unscored)) == (2, {"past_context": 1})
 
 
 def test_long_products_do_not_lose_the_geometric_mean() -> None:

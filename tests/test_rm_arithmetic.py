@@ -234,9 +234,9 @@ def scores(*steps: str) -> list[tuple[float | None, float | None, str | None]]:
 def test_a_step_is_as_good_as_its_worst_equation() -> None:
     assert scores("3 + 4 = 7", "We go on.", "3 * 4 = 12, 5 + 5 = 11, 2 * 2 = 4", "  ") == [
         (RIGHT, 1.0, None),
-        (None, None, "no-equation"),
+        (None, None, "no_equation"),
         (WRONG, 2 / 3, None),
-        (None, None, "empty-step"),
+        (None, None, "empty_step"),
     ]
     assert RIGHT == 1.0 and 0 < WRONG < 0.5
 

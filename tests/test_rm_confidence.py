@@ -34,7 +34,7 @@ def test_likelihood_is_the_geometric_mean_of_token_probabilities() -> None:
 @pytest.mark.parametrize("logprobs", [None, (), (-1.0, -math.inf), (float("nan"),), (0.5,)])
 def test_likelihood_is_missing_where_log_probabilities_are(logprobs: tuple[float, ...] | None) -> None:
     [score] = Likelihood().score([solution(logprobs)])
-    assert score.value is None and score.unscored is not None and score.unscored.code == "no-logprobs"
+    assert score.value is None and score.unscored is not None and score.unscored.code == "no_logprobs"
 
 
 def test_rounding_above_zero_is_no_error() -> None:
@@ -122,7 +122,7 @@ def test_confidence_is_missing_where_log_probabilities_are(
     model: SelfCertainty | DeepConf, rows: tuple[tuple[float, ...], ...] | None
 ) -> None:
     [score] = model.score([solution(top_logprobs=rows)])
-    assert score.value is None and score.unscored is not None and score.unscored.code == "no-logprobs"
+    assert score.value is None and score.unscored is not None and score.unscored.code == "no_logprobs"
     assert model.requires == {"top_logprobs"}
 
 

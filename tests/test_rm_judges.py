@@ -254,7 +254,7 @@ def test_the_step_judge_scores_every_step() -> None:
     [scores] = judge.score([solution("3 + 4 = 7", " ", "7 * 2 = 15")])
     assert [entry.value for entry in scores.scores] == [0.9, None, 0.2]
     assert [entry.raw for entry in scores.scores] == [9, None, 2]
-    assert [entry.unscored.code if entry.unscored else None for entry in scores.scores] == [None, "empty-step", None]
+    assert [entry.unscored.code if entry.unscored else None for entry in scores.scores] == [None, "empty_step", None]
     assert scores.tokens == 110 and scores.aggregation == judge.aggregation == "product"
     prompt = model.prompt()
     assert prompt.index("doubled?") < prompt.index("<step 1>\n3 + 4 = 7") < prompt.index("<step 2>\n7 * 2 = 15")
@@ -289,7 +289,7 @@ def test_thinking_is_skipped_unless_asked_for() -> None:
     given = Solution(question="q", text="<think>First a. Then b.</think>So c. And d.")
     [scores] = JudgePRM(replies("[9, 8]")).score([given])
     assert [entry.value for entry in scores.scores] == [None, None, 0.9, 0.8]
-    assert scores.scores[0].unscored is not None and scores.scores[0].unscored.code == "thinking-skipped"
+    assert scores.scores[0].unscored is not None and scores.scores[0].unscored.code == "thinking_skipped"
     [scores] = JudgePRM(replies("[9, 8, 7, 6]"), thinking="score").score([given])
     assert [entry.value for entry in scores.scores] == [0.9, 0.8, 0.7, 0.6]
 

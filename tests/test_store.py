@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 import os
 import sqlite3
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from magicore.errors import StoreError
+from magicore.errors import InputError, StoreError
+from magicore.store.export import export_run
 from magicore.store.locking import LOCK, is_network, locked
 from magicore.store.run_store import RunStore, StoredCompletion, completion_from_json, completion_to_json
 from magicore.types import Completion, Usage
@@ -148,3 +151,25 @@ def test_a_read_only_directory_is_a_sentence(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     with pytest.raises(StoreError, match="cannot be made"), locked(tmp_path, network=False):
         pass
+
+
+@pytest.mark.parametrize("form", ["jsonl", "parquet"])
+def test_export_writes_what_was_paid_for(form: Literal["jsonl", "parquet"], tmp_path: Path) -> None:
+    store = RunStore(tmp_path / "store.sqlite")
+    store.put_completions([row("a", "one"), row("b", "two \ud800")])
+    store.put_many({"x": '{"entries": [[0.5, null, null]]}'})
+    store.close()
+    written = dict(export_run(tmp_path, tmp_path / "out", form))
+    assert {path.name: count for path, count in written.items()} == {f"completions.{form}": 2, f"scores.{form}": 1}
+    if form == "jsonl":
+        rows = [json.loads(line) for line in (tmp_path / "out" / "completions.jsonl").read_text().splitlines()]
+    else:
+        pq = pytest.importorskip("pyarrow.parquet")
+        rows = pq.read_table(tmp_path / "out" / "completions.parquet").to_pylist()
+    assert [found["text"] for found in rows] == ["one", "two \ud800" if form == "jsonl" else "two \\ud800"]
+    assert rows[0]["completion_tokens"] == 4
+
+
+def test_exporting_a_folder_without_a_run_is_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="holds no run"):
+        export_run(tmp_path, tmp_path / "out", "jsonl")

@@ -12,6 +12,7 @@ from difficulty.errors import DifficultyError
 from magicore import __version__
 from magicore.cli.ablate import ablate
 from magicore.cli.demo import demo
+from magicore.cli.export import export
 from magicore.cli.list import list_names
 from magicore.cli.refine import refine
 from magicore.cli.run import run
@@ -51,6 +52,7 @@ app.command(name="demo")(demo)
 app.command(name="score")(score)
 app.command(name="refine")(refine)
 app.command(name="ablate")(ablate)
+app.command(name="export")(export)
 app.command(name="list")(list_names)
 
 

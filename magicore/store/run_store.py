@@ -135,6 +135,10 @@ class RunStore:
         if self._cache is not None:
             self._cache.put_many(items)
 
+    def score_rows(self) -> Iterator[tuple[str, str]]:
+        """Every stored score: its key and its JSON text."""
+        yield from self._all("SELECT key, value FROM scores ORDER BY rowid")
+
     def get_state(self, name: str) -> Any:
         """A JSON value that the run noted under ``name``, or ``None``."""
         value = self._get_meta(f"state:{name}")

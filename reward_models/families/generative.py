@@ -208,9 +208,9 @@ def not_shown(steps: Sequence[Step]) -> dict[int, Unscored]:
     known = {}
     for index, step in enumerate(steps):
         if step.part == "thinking":
-            known[index] = Unscored(code="thinking-skipped", reason="thinking parts are not scored by this model")
+            known[index] = Unscored(code="thinking_skipped", reason="thinking parts are not scored by this model")
         elif not step.text.strip():
-            known[index] = Unscored(code="empty-step", reason="the step is empty")
+            known[index] = Unscored(code="empty_step", reason="the step is empty")
     return known
 
 

@@ -184,7 +184,7 @@ class GenPRM(Critic):
             return _Critique("", Unscored(code="unreadable", reason="the judgement is neither Yes nor No"))
         if reply.logprobs is None:
             reason = "the language model gives no log-probabilities, from which the score is read"
-            return _Critique("", Unscored(code="no-logprobs", reason=reason))
+            return _Critique("", Unscored(code="no_logprobs", reason=reason))
         rows = rows_at(reply, [found.start(1)])
         if rows is None:
             return _Critique("", Unscored(code="unreadable", reason="no token begins where the judgement does"))

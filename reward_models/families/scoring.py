@@ -121,7 +121,7 @@ class _FamilyModel:
         draft = _Draft(count=len(texts), known=known)
         for index, text in enumerate(texts):
             if index not in known and not text.strip():
-                known[index] = Unscored(code="empty-step", reason="the step is empty")
+                known[index] = Unscored(code="empty_step", reason="the step is empty")
         shown = [index for index in range(len(texts)) if index not in known]
         if not shown:
             return draft
@@ -135,7 +135,7 @@ class _FamilyModel:
                 windowed=windowed,
             )
         except TagInTextError as error:
-            problem = Unscored(code="tag-in-text", reason=str(error))
+            problem = Unscored(code="tag_in_text", reason=str(error))
         except UnreadableTextError as error:
             problem = Unscored(code="unreadable", reason=str(error))
         except RewardModelError as error:
@@ -148,7 +148,7 @@ class _FamilyModel:
             draft.parts.append((window.reading, targets))
         seen = {target for _, targets in draft.parts for target in targets}
         reason = f"the step ends past the {self.context} tokens the model reads"
-        known.update({index: Unscored(code="past-context", reason=reason) for index in shown if index not in seen})
+        known.update({index: Unscored(code="past_context", reason=reason) for index in shown if index not in seen})
         return draft
 
     def _read(self, drafts: Sequence[_Draft], solutions: Sequence[Solution]) -> None:
@@ -248,7 +248,7 @@ class FamilyProcessModel(_FamilyModel):
 
     def _plan(self, solution: Solution, steps: Sequence[Step]) -> _Draft:
         thinking = self.settings.thinking
-        skipped = Unscored(code="thinking-skipped", reason="thinking parts are not scored; pass thinking='score'")
+        skipped = Unscored(code="thinking_skipped", reason="thinking parts are not scored; pass thinking='score'")
         known = {i: skipped for i, step in enumerate(steps) if step.part == "thinking" and thinking == "skip"}
         long = thinking == "window" and any(step.part == "thinking" for step in steps)
         return self._draft(solution, [step.text for step in steps], known, windowed=self.settings.windowed or long)
@@ -306,8 +306,8 @@ def logistic(raw: float) -> float:
 def _of_solution(found: Unscored, context: int) -> Unscored:
     """The same reason in words for a whole solution."""
     words: dict[UnscoredCode, str] = {
-        "empty-step": "the solution is empty",
-        "past-context": f"the solution ends past the {context} tokens the model reads",
+        "empty_step": "the solution is empty",
+        "past_context": f"the solution ends past the {context} tokens the model reads",
     }
     return replace(found, reason=words.get(found.code, found.reason))
 

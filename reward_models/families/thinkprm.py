@@ -123,7 +123,7 @@ class _ThinkPRM(Critic):
             return Unscored(code="failed", reason="no decision came")
         if not replies[0].logprobs:
             reason = "the language model gives no log-probabilities, from which the score is read"
-            return Unscored(code="no-logprobs", reason=reason)
+            return Unscored(code="no_logprobs", reason=reason)
         return decide(replies[0].logprobs[0], "yes", "no")
 
     def _cut_off(self) -> Unscored:
@@ -160,7 +160,7 @@ class ThinkORM(_ThinkPRM):
         known = not_shown(steps)
         bill = Bill()
         texts = [step.text for index, step in enumerate(steps) if index not in known]
-        decision: Decision | Unscored = Unscored(code="empty-step", reason="the solution is empty")
+        decision: Decision | Unscored = Unscored(code="empty_step", reason="the solution is empty")
         if texts:
             decision = await self._correct(solution.question, texts, bill)
         if isinstance(decision, Unscored):
@@ -232,7 +232,7 @@ class ThinkPRM(_ThinkPRM):
             return [Unscored(code="unreadable", reason=reason)] * steps
         if reply.logprobs is None:
             reason = "the language model gives no log-probabilities, from which the scores are read"
-            return [Unscored(code="no-logprobs", reason=reason)] * steps
+            return [Unscored(code="no_logprobs", reason=reason)] * steps
         rows = rows_at(reply, [match.start(1) for match in found])
         if rows is None:
             return [Unscored(code="unreadable", reason="no token begins where a verdict does")] * steps
