@@ -321,11 +321,6 @@ def judge_prm(
     )
 
 
-def judging_model(name: ModelName) -> str:
-    """The language model's name in ``judge:MODEL``, revision and URLs included; empty for the run's own."""
-    return str(name).partition(":")[2] if name.name else ""
-
-
 def _messages(asked: str) -> list[Message]:
     return [{"role": "system", "content": _EXAMINER}, {"role": "user", "content": asked}]
 

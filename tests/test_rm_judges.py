@@ -14,7 +14,8 @@ import pytest
 from reward_models import load_outcome_model, load_process_model
 from reward_models.base import Message, Reply
 from reward_models.errors import CapabilityError, RewardModelError
-from reward_models.judges import JudgeORM, JudgePRM, judging_model
+from reward_models.families.generative import language_model_name
+from reward_models.judges import JudgeORM, JudgePRM
 from reward_models.names import parse_model_name
 from reward_models.steps import join_steps
 from reward_models.types import ScoringUsage, Solution
@@ -329,8 +330,8 @@ def test_a_judge_by_name() -> None:
     name = "judge:openai:m#r1@http://localhost:8000/v1"
     judge = load_process_model(name, generate=replies("[9]"), reading="scores", retries=0)
     assert judge.name == name
-    assert judging_model(parse_model_name(name)) == "openai:m#r1@http://localhost:8000/v1"
-    assert judging_model(parse_model_name("judge")) == ""
+    assert language_model_name(parse_model_name(name)) == "openai:m#r1@http://localhost:8000/v1"
+    assert language_model_name(parse_model_name("judge")) is None
     with pytest.raises(RewardModelError, match="reading is scores or verdicts"):
         load_process_model("judge", generate=replies(), reading="tea leaves")
     with pytest.raises(RewardModelError, match="at least 1"):
