@@ -83,12 +83,15 @@ class Traits:
         max_n: The most samples to ask for in one request; ``None``: as many as are wanted.
         concurrency: The most requests to have in flight; ``None``: found by trying (see ``limiter``).
         context: The most tokens that prompt and completion may have together, where known.
+        by_problem: Whether its answers depend on the problem's id and not on the messages alone, so that equal
+            questions must not share samples.
     """
 
     remote: bool = False
     max_n: int | None = None
     concurrency: int | None = None
     context: int | None = None
+    by_problem: bool = False
 
 
 @runtime_checkable

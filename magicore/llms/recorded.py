@@ -12,7 +12,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, NamedTuple, get_args
+from typing import Any, ClassVar, NamedTuple, get_args
 
 from magicore.errors import CapabilityError, InputError, RequestRefused
 from magicore.llms.base import Generation, LanguageModel, Request, Traits, traits
@@ -47,6 +47,8 @@ class RecordedModel:
         InputError: The file cannot be read, or a line is no response; says which.
     """
 
+    traits: ClassVar[Traits] = Traits(by_problem=True)
+
     def __init__(self, path: str | Path, *, name: str | None = None) -> None:
         self.path = Path(path)
         self.name = name or f"recorded:{path}"
@@ -66,23 +68,61 @@ class RecordedModel:
             RequestRefused: None of them is on record; names the first.
             CapabilityError: Log-probabilities are required and were not recorded.
         """
-        keys = [_key(request.key, index) for index in request.indices]
-        found = [self._load(key) for key in keys if key in self._offsets]
-        missing = [key for key in keys if key not in self._offsets]
-        if not found and missing:
-            raise RequestRefused(f"there is no recorded response for {missing[0]}", model=self.name)
-        for wanted, field in ((request.logprobs, "token_logprobs"), (request.top_logprobs > 0, "top_logprobs")):
-            if wanted and request.logprobs_required and any(getattr(one, field) is None for one in found):
-                raise CapabilityError(f"{self.name}: {field} were asked for and are not on record; record them anew")
-        return Generation(completions=tuple(found))
+        return _recorded(request, self.name, self._load)
 
     async def aclose(self) -> None:
         """Close the file."""
         self._file.close()
 
-    def _load(self, key: _Key) -> Completion:
+    def _load(self, key: _Key) -> Completion | None:
+        if key not in self._offsets:
+            return None
         self._file.seek(self._offsets[key])
         return _read(self._file.readline(), f"{self.path}, {key}")[1]
+
+
+class RecordedResponses:
+    """Replays responses held in memory, as :class:`RecordedModel` does those of a file.
+
+    Raises:
+        InputError: There is no response, or two for one call and index.
+    """
+
+    traits: ClassVar[Traits] = Traits(by_problem=True)
+
+    def __init__(self, responses: Iterable[tuple[CallKey, Completion]], *, name: str = "recorded") -> None:
+        self.name = name
+        self._responses: dict[_Key, Completion] = {}
+        digest = hashlib.sha256()
+        for call, completion in responses:
+            key = _key(call, completion.index)
+            if key in self._responses:
+                raise InputError(f"{name}: a second response for {key}")
+            self._responses[key] = completion
+            digest.update(response_line(call, completion).encode("utf-8", "surrogatepass"))
+        if not self._responses:
+            raise InputError(f"{name}: holds no recorded response")
+        self.fingerprint = digest.hexdigest()[:16]
+
+    async def generate(self, request: Request) -> Generation:
+        """The recorded samples of this call; errors as :meth:`RecordedModel.generate`."""
+        return _recorded(request, self.name, self._responses.get)
+
+    async def aclose(self) -> None:
+        """Nothing to close."""
+
+
+def _recorded(request: Request, name: str, load: Callable[[_Key], Completion | None]) -> Generation:
+    """The samples of a request that are on record."""
+    keys = [_key(request.key, index) for index in request.indices]
+    loaded = [load(key) for key in keys]
+    found = [one for one in loaded if one is not None]
+    if keys and not found:
+        raise RequestRefused(f"there is no recorded response for {keys[0]}", model=name)
+    for wanted, field in ((request.logprobs, "token_logprobs"), (request.top_logprobs > 0, "top_logprobs")):
+        if wanted and request.logprobs_required and any(getattr(one, field) is None for one in found):
+            raise CapabilityError(f"{name}: {field} were asked for and are not on record; record them anew")
+    return Generation(completions=tuple(found))
 
 
 class RecordingModel:

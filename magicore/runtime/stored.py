@@ -8,7 +8,7 @@ from dataclasses import replace
 from weakref import WeakValueDictionary
 
 from magicore.errors import LanguageModelError
-from magicore.llms.base import LanguageModel, Request
+from magicore.llms.base import LanguageModel, Request, traits
 from magicore.llms.identity import content_key
 from magicore.llms.sampler import SampleOutcome, Sampler, repetition_note
 from magicore.store.run_store import RunStore, StoredCompletion
@@ -66,7 +66,10 @@ class StoredModel:
         self.answered = True
 
     def _key(self, request: Request, index: int) -> str:
-        return content_key(self.name, self.model.fingerprint, request, index)
+        fingerprint = self.model.fingerprint
+        if traits(self.model).by_problem:
+            fingerprint = f"{fingerprint}/{request.key.problem}"
+        return content_key(self.name, fingerprint, request, index)
 
     async def aclose(self) -> None:
         """Close the model."""
