@@ -9,6 +9,7 @@ The rule, for every kind: two answers are equal if their canonical keys are, or 
 """
 
 import json
+from fractions import Fraction
 from typing import Any, Final
 
 from magicore.answers import numeric
@@ -69,10 +70,11 @@ _TEN: Final = 10
 
 def close_numbers(first: numeric.Number, second: numeric.Number) -> bool:
     """Whether two numbers differ by less than one unit in the twelfth significant digit of the smaller."""
-    a, b = numeric.inexact(first), numeric.inexact(second)
-    smaller = min(abs(a), abs(b))
+    smaller = min(abs(numeric.inexact(first)), abs(numeric.inexact(second)))
     if smaller == 0:
-        return bool(a == b)
+        return bool(first == second)
     context = numeric.context()
-    unit = context.mpf(_TEN) ** (int(context.floor(context.log10(smaller))) - LONG_DECIMAL + 1)
-    return bool(abs(a - b) < unit)
+    place = int(context.floor(context.log10(smaller))) - LONG_DECIMAL + 1
+    if isinstance(first, Fraction) and isinstance(second, Fraction):
+        return abs(first - second) < Fraction(_TEN) ** place
+    return bool(abs(numeric.inexact(first) - numeric.inexact(second)) < context.mpf(_TEN) ** place)

@@ -81,7 +81,7 @@ _RULES: Final[tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]]
         (r"\\frac\s*(\d)\s*(?=\{)", r"\\frac{\1}"),
         (r"(\\frac\s*\{[^{}]*\})\s*(\d)", r"\1{\2}"),
         (rf"\\[dt]binom{_LETTERS}", r"\\binom"),
-        (r"\{?\s*([a-zA-Z]|\d+)\s*\\choose\s*([a-zA-Z]|\d+)\s*\}?", r"\\binom{\1}{\2}"),
+        (r"\{?\s*(?<!\d)([a-zA-Z]|\d{1,6})\s*\\choose\s*([a-zA-Z]|\d{1,6})\s*\}?", r"\\binom{\1}{\2}"),
         (rf"\\(?:leq|leqslant|leqq){_LETTERS}|<=|=<", r"\\le "),
         (rf"\\(?:geq|geqslant|geqq){_LETTERS}|>=|=>", r"\\ge "),
         (rf"\\neq{_LETTERS}|\\not\s*=|!=", r"\\ne "),
@@ -97,7 +97,10 @@ _RULES: Final[tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]]
         (rf"\\rbrack{_LETTERS}", "]"),
         (rf"\\[lr]?vert{_LETTERS}", "|"),
         (rf"\\(?:dots|cdots|dotsc|dotsb){_LETTERS}|\.\.\.", r"\\ldots "),
-        (r"(\d*\.\d*?)((\d)\3\3+|(\d{2,9})\4+)\s*\\ldots(?!\s*[,;\d])", lambda match: _repeating(match)),
+        (
+            r"(?<![\d.])(\d{0,20}\.\d{0,20}?)(?:(\d)\2{2,20}|(\d{2,9})\3{1,9})\s*\\ldots(?!\s*[,;\d])",
+            lambda match: f"{match[1]}\\overline{{{match[2] or match[3]}}}",
+        ),
         (rf"\\(?:degrees?|textdegree){_LETTERS}|\^\s*\{{\s*\\circ\s*\}}", r"^\\circ "),
         (rf"\\(?:infinity|infin){_LETTERS}|(?<![\\a-zA-Z])(?:infinity|inf|oo){_LETTERS}", r"\\infty "),
         (rf"\\Reals?{_LETTERS}|\\R{_LETTERS}|\\mathbb\s*R|\\mathbf\s*\{{R\}}", r"\\mathbb{R}"),
@@ -120,11 +123,6 @@ _ENCLOSURES: Final = (
 _WRAPPER: Final = re.compile(r"\\(?:boxed|fbox|text|textbf|textit|textrm|textnormal|mathbf|mathrm|mbox|emph)\s*\{")
 _MAX_WRAPPERS: Final = 8
 _ENDINGS: Final = " \t\n\r.,;"
-
-
-def _repeating(match: re.Match[str]) -> str:
-    """Digits that repeat before an ellipsis, as a repeating decimal."""
-    return f"{match[1]}\\overline{{{match[3] or match[4]}}}"
 
 
 def tidy(text: str) -> str:

@@ -526,7 +526,8 @@ def _row(text: str, depth: int) -> tuple[Node, ...]:
 def _matrix(text: str, depth: int) -> Node | None:
     """A matrix environment, scaled by a closed factor before it; a determinant is computed."""
     match = _MATRIX.search(text)
-    if match is None or not _closes_last(_tokens(text[match.start() :])):
+    tokens = _tokens(text[match.start() :]) if match else []
+    if match is None or not tokens[-1].startswith(r"\end") or not _closes_last(tokens):
         raise NotParsed("an environment that is no matrix")
     body = text[match.end() : text.rindex(r"\end")]
     if match[1] == "array":
