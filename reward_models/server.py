@@ -61,12 +61,14 @@ class _Refusal(Exception):
 class ScoringService:
     """One model behind the routes: reads requests, scores, writes answers.
 
+    ``waiting`` counts the solutions that wait or are being scored.
+
     Args:
         model: The reward model.
         kind: ``outcome`` or ``process``.
         max_bytes: Largest request.
         max_solutions: Most solutions in a request.
-        max_waiting: Most solutions that wait or are being scored; more are asked to come later.
+        max_waiting: Most solutions that may wait; more are asked to come later.
     """
 
     def __init__(
@@ -90,7 +92,7 @@ class ScoringService:
             max_solutions=max_solutions,
             max_bytes=max_bytes,
         )
-        self._waiting = 0
+        self.waiting = 0
         self._closing = False
         own: Callable[[Sequence[Solution]], Any] | None = getattr(model, "ascore", None)
         self._batcher: Batcher[Score] | None = Batcher(cast(Any, model)) if own is None else None
@@ -118,15 +120,15 @@ class ScoringService:
             )
         if self._closing:
             raise _Refusal(_STOPPING, "the server is stopping", retryable=True)
-        if self._waiting and self._waiting + len(solutions) > self.max_waiting:
-            raise _Refusal(_BUSY, f"{self._waiting} solutions are waiting already; come again later", retryable=True)
-        self._waiting += len(solutions)
+        if self.waiting and self.waiting + len(solutions) > self.max_waiting:
+            raise _Refusal(_BUSY, f"{self.waiting} solutions are waiting already; come again later", retryable=True)
+        self.waiting += len(solutions)
         try:
             scores = await self._ascore(solutions)
         except RewardModelError as error:
             raise _refused(error) from error
         finally:
-            self._waiting -= len(solutions)
+            self.waiting -= len(solutions)
         return dumps(answer_to_json(self.served.model, self.kind, solutions, scores))
 
     def close(self) -> None:

@@ -60,6 +60,10 @@ class _HttpModel:
         """Close the connections of the running event loop."""
         await self._transport.aclose()
 
+    def close(self) -> None:
+        """Close the connections of every event loop."""
+        self._transport.close()
+
     async def _ask(self, solutions: Sequence[Solution]) -> list[Score]:
         """Every part is awaited, also when one has failed, and the first failure is raised."""
         parts = [self._score_part(part) for part in self._parts(solutions)]
