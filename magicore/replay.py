@@ -37,7 +37,7 @@ Value = str | float | Fraction | None
 """An answer as one of the readings gives it; None where it reads none."""
 
 _PREFIXES: Final[Mapping[str, Rules]] = {"mars_": "mars", "mapr_": "peer-review"}
-_KINDS: Final[Mapping[str, Kind]] = {"number": "number", "letter": "choice", "yesno": "yesno"}
+KINDS_OF: Final[Mapping[str, Kind]] = {"number": "number", "letter": "choice", "yesno": "yesno"}
 _MARS_TOLERANCE: Final = Fraction(1, 100)
 _RELATIVE_TOLERANCE: Final = Fraction(1, 10**6)
 _CONFIDENCE_SCALE: Final = (1.0, 5.0)
@@ -81,26 +81,35 @@ def replay(path: str | Path, *, reading: ReplayReading = "careful", rules: Rules
         InputError: The file cannot be read, is no recorded file, or its rules are not known.
     """
     file = Path(path)
-    if reading not in get_args(ReplayReading):
-        raise InputError(f"reading {reading!r} is unknown: use careful or published")
-    rows = _rows(file)
-    scheme = _scheme(reading, rules or _rules_of(file))
-    first = rows[0]
     try:
-        if "responses" in first:
-            return _chains(rows, scheme)
-        if "agents" in first:
-            return _phases(rows, scheme)
-        if "reflection" in first:
-            return _reflection(rows, scheme)
-        if "author" in first:
-            return _review(rows, scheme)
+        return count(read_rows(file), reading=reading, rules=rules or rules_of(file))
     except (KeyError, TypeError, IndexError, ValueError) as error:
         raise InputError(f"{file}: a line does not fit the schema of recorded responses ({error!r})") from error
-    raise InputError(f"{file}: line 1 has none of responses, agents, reflection or author, so it holds no recorded answers")
 
 
-def _rows(file: Path) -> list[dict[str, Any]]:
+def count(rows: Sequence[Mapping[str, Any]], *, reading: ReplayReading, rules: Rules) -> dict[str, Any]:
+    """Counts over the lines of a recorded file; as :func:`replay`.
+
+    Raises:
+        InputError: The lines hold no recorded answers, or the reading or the rules are not known.
+        KeyError, TypeError, IndexError, ValueError: A line does not fit the schema.
+    """
+    if reading not in get_args(ReplayReading):
+        raise InputError(f"reading {reading!r} is unknown: use careful or published")
+    scheme = _scheme(reading, rules)
+    counters = {"responses": _chains, "agents": _phases, "reflection": _reflection, "author": _review}
+    for field, counted in counters.items():
+        if field in rows[0]:
+            return counted(rows, scheme)
+    raise InputError("line 1 has none of responses, agents, reflection or author, so it holds no recorded answers")
+
+
+def read_rows(file: Path) -> list[dict[str, Any]]:
+    """The lines of a recorded file.
+
+    Raises:
+        InputError: It cannot be read, or a line has no ``gold`` or no known ``type``.
+    """
     try:
         lines = file.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -113,15 +122,20 @@ def _rows(file: Path) -> list[dict[str, Any]]:
             row = json.loads(line)
         except json.JSONDecodeError as error:
             raise InputError(f"{file}, line {number}: not JSON ({error.msg})") from error
-        if not isinstance(row, dict) or row.get("type") not in _KINDS or "gold" not in row:
-            raise InputError(f"{file}, line {number}: needs `gold`, and `type` as one of {', '.join(_KINDS)}")
+        if not isinstance(row, dict) or row.get("type") not in KINDS_OF or "gold" not in row:
+            raise InputError(f"{file}, line {number}: needs `gold`, and `type` as one of {', '.join(KINDS_OF)}")
         rows.append(row)
     if not rows:
         raise InputError(f"{file} holds no line")
     return rows
 
 
-def _rules_of(file: Path) -> Rules:
+def rules_of(file: Path) -> Rules:
+    """Whose rules apply to a file, by the prefix of its name.
+
+    Raises:
+        InputError: The name does not tell.
+    """
     for prefix, rules in _PREFIXES.items():
         if file.name.startswith(prefix):
             return rules
@@ -158,7 +172,7 @@ def _scheme(reading: ReplayReading, rules: Rules) -> _Scheme:
 
 
 def _careful(text: str, row: Mapping[str, Any]) -> Value:
-    kind = _KINDS[row["type"]]
+    kind = KINDS_OF[row["type"]]
     options = option_letters(row["question"]) if kind == "choice" else None
     return extract(text, kind, options=options).value
 
@@ -212,7 +226,7 @@ def _careful_vote(values: Sequence[Value], same: Callable[[Value, Value], bool])
 
 
 def _chains(rows: Sequence[Mapping[str, Any]], scheme: _Scheme) -> dict[str, Any]:
-    answers = [[scheme.read(text, row) for text in row["responses"]] for row in rows]
+    answers = _answers([row["responses"] for row in rows], rows, scheme)
     counts = _counted(answers, rows, scheme)
     if scheme.rules == "mars":
         sizes = range(1, len(answers[0]) + 1)
@@ -223,12 +237,11 @@ def _chains(rows: Sequence[Mapping[str, Any]], scheme: _Scheme) -> dict[str, Any
 def _phases(rows: Sequence[Mapping[str, Any]], scheme: _Scheme) -> dict[str, Any]:
     texts = [_agent_texts(row["agents"]) for row in rows]
     names = [name for name in texts[0] if name != _CRITIQUE or scheme.reading == "published"]
-    return {
-        name: _counted(
-            [[scheme.read(text, row) for text in each[name]] for each, row in zip(texts, rows, strict=True)], rows, scheme
-        )
-        for name in names
-    }
+    return {name: _counted(_answers([each[name] for each in texts], rows, scheme), rows, scheme) for name in names}
+
+
+def _answers(texts: Sequence[Sequence[str]], rows: Sequence[Mapping[str, Any]], scheme: _Scheme) -> list[list[Value]]:
+    return [[scheme.read(text, row) for text in each] for each, row in zip(texts, rows, strict=True)]
 
 
 def _agent_texts(agents: Sequence[Any]) -> dict[str, list[str]]:

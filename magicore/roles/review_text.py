@@ -70,9 +70,9 @@ def parse_review(text: str, *, scale: tuple[float, float] = (1, 5)) -> ReviewFie
 def _sections(text: str) -> dict[str, str]:
     """The text after each label, up to the next; of a label that is there twice, the last."""
     labels = list(_LABEL.finditer(text))
-    ends = [label.start() for label in labels[1:]] + [len(text)]
+    ends = [*(label.start() for label in labels[1:]), len(text)]
     sections: dict[str, str] = {}
-    for label, end in zip(labels, ends, strict=True):
+    for label, end in zip(labels, ends, strict=False):
         body = text[label.end() : end].strip(_DECORATION + ",{}")
         if label.lastgroup is not None and body and not _NONE.fullmatch(body):
             sections[label.lastgroup] = body
