@@ -17,15 +17,16 @@ from magicore.store.files import write_summary
 from magicore.store.json_lines import JsonLinesWriter, write_whole
 from magicore.store.locking import LOCK, is_network, locked
 from magicore.store.result_rows import result_row
+from magicore.store.review_rows import review_rows
 from magicore.store.run_store import RunStore
 from magicore.types import Result
 
 CONFIG, STORE = "config.toml", "store.sqlite"
 CHAINS, RESULTS, SUMMARY, TIMINGS = "chains.jsonl", "results.jsonl", "summary.json", "timings.jsonl"
-CALIBRATION = "calibration.json"
+CALIBRATION, REVIEWS = "calibration.json", "reviews.jsonl"
 log = logging.getLogger(__name__)
 
-OUTPUTS = (CHAINS, RESULTS, SUMMARY, TIMINGS, CALIBRATION)
+OUTPUTS = (CHAINS, RESULTS, SUMMARY, TIMINGS, CALIBRATION, REVIEWS)
 
 
 @contextmanager
@@ -112,9 +113,13 @@ class DirectoryWriter(ResultSink):
         self._files = {name: JsonLinesWriter(path / name) for name in (CHAINS, RESULTS, TIMINGS)}
 
     def add(self, result: Result, seconds: dict[str, float]) -> None:
-        """Write one problem's chains, result and times."""
+        """Write one problem's chains, result, times and, where the method has any, reviews."""
         for record in result_chain_records(result):
             self._files[CHAINS].add(record.row)
+        for row in review_rows(result):
+            if REVIEWS not in self._files:
+                self._files[REVIEWS] = JsonLinesWriter(self._path / REVIEWS)
+            self._files[REVIEWS].add(row)
         self._files[RESULTS].add(result_row(result))
         self._files[TIMINGS].add({"id": result.id, "seconds": {name: round(s, 6) for name, s in seconds.items()}})
 
