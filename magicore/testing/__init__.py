@@ -1,0 +1,1 @@
+"""Tools for testing programs that call language models; users need them as much as this project does."""
