@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -28,8 +28,11 @@ def background_loop() -> asyncio.AbstractEventLoop:
         return _loop
 
 
-def run_sync(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run ``coroutine`` on the background loop and wait for its value; interrupting the wait cancels it.
+def run_sync(coroutine: Coroutine[Any, Any, T], *, interrupted: Callable[[], None] | None = None) -> T:
+    """Run ``coroutine`` on the background loop and wait for its value.
+
+    Interrupting the wait (Ctrl-C) cancels it; with ``interrupted``, the first interruption calls that instead, and goes
+    on waiting.
 
     Raises:
         RuntimeError: called from the background loop itself, which would wait for ever.
@@ -43,8 +46,12 @@ def run_sync(coroutine: Coroutine[Any, Any, T]) -> T:
         coroutine.close()
         raise RuntimeError("a synchronous magicore call was made from inside magicore's own event loop; await instead")
     future = asyncio.run_coroutine_threadsafe(coroutine, loop)
-    try:
-        return future.result()
-    except KeyboardInterrupt:
-        future.cancel()
-        raise
+    while True:
+        try:
+            return future.result()
+        except KeyboardInterrupt:
+            if interrupted is None:
+                future.cancel()
+                raise
+            interrupted()
+            interrupted = None

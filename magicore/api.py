@@ -26,6 +26,7 @@ from magicore.methods import AnyMethod, make_method, method_options, preset
 from magicore.methods.given import RefineGiven
 from magicore.methods.magicore import Magicore
 from magicore.report.progress import ProgressObserver
+from magicore.runtime.budget import Halt
 from magicore.runtime.directory import directory_writer, memory_store, open_directory
 from magicore.runtime.estimate import Estimate, estimate
 from magicore.runtime.open import open_engine
@@ -56,13 +57,17 @@ class Approval:
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """A finished run: results in problem order, the batch's statistics, and the summary (files.md, summary.json)."""
+    """A finished run: results in problem order, the batch's statistics, and the summary (files.md, summary.json).
+
+    ``interrupted`` says that it was ended early: the same run again goes on from there.
+    """
 
     config: RunConfig
     results: tuple[Result, ...]
     stats: RewardStats | None
     summary: Mapping[str, Any]
     outcome: RunOutcome
+    interrupted: bool = False
 
 
 def solve(question: ProblemLike, **options: Any) -> Result:
@@ -98,10 +103,11 @@ def solve_batch(problems: Problems | None = None, config: Configuration = None, 
 
         run = magicore.solve_batch("gsm8k.jsonl", model="openai:gpt-4o-mini", orm="judge", prm="judge", k=8)
     """
-    return run_sync(asolve_batch(problems, config, **options))
+    halt = options.setdefault("halt", Halt())
+    return run_sync(asolve_batch(problems, config, **options), interrupted=halt.set)
 
 
-async def asolve_batch(
+async def asolve_batch(  # noqa: PLR0913 - a front door takes its options as keywords
     problems: Problems | None = None,
     config: Configuration = None,
     *,
@@ -113,6 +119,7 @@ async def asolve_batch(
     force: bool = False,
     progress: bool | RunObserver | None = None,
     approval: Approval | None = None,
+    halt: Halt | None = None,
     **settings: Any,
 ) -> Run:
     """Run one method over a batch of problems.
@@ -125,11 +132,14 @@ async def asolve_batch(
         orm: A name, or an object that follows :class:`~reward_models.base.OutcomeRewardModel`.
         prm: A name, or an object that follows :class:`~reward_models.base.ProcessRewardModel`.
         method: A name, or a method object.
-        out: A directory for the store and the files; without it nothing is kept. An interrupted run with the same
+        out: A directory for the store and the files; without it nothing is kept. The chains are then in its files, and
+            the results returned have no ``rounds``, so that large runs fit in memory. An interrupted run with the same
             settings and directory goes on where it stopped.
         force: Take over a directory that holds a run with other settings; what it paid for stays in its store.
         progress: Whether to show a progress bar (by default where stderr is a terminal), or an observer of your own.
         approval: Asked before a remote run spends anything.
+        halt: Lets the run end early: what is in flight finishes and is kept, and every problem ends with what it has.
+            The synchronous form sets it on the first Ctrl-C.
         **settings: Any setting of :class:`RunConfig`, and any option of the method (``k``, ``iterations``, ``router``).
 
     Raises:
@@ -148,7 +158,7 @@ async def asolve_batch(
         nullcontext(progress) if isinstance(progress, RunObserver) else ProgressObserver(shown=progress)
     )
     with directory as store, watching as observing:
-        async with open_engine(chosen, store, **given) as engine:
+        async with open_engine(chosen, store, halt=halt, **given) as engine:
             cost = estimate(made, survey, engine, chosen)
             if cost is not None and approval is not None:
                 approval(cost)
@@ -166,7 +176,14 @@ async def asolve_batch(
                 summary = summarise(outcome.results, config=chosen, wall_s=outcome.wall_s)
                 if writer is not None:
                     writer.finish(outcome.stats, summary)
-    return Run(config=chosen, results=outcome.results, stats=outcome.stats, summary=summary, outcome=outcome)
+    return Run(
+        config=chosen,
+        results=outcome.results,
+        stats=outcome.stats,
+        summary=summary,
+        outcome=outcome,
+        interrupted=bool(halt),
+    )
 
 
 def _label(value: Any) -> str:

@@ -45,6 +45,9 @@ class RunConfig:
         device, dtype: Where and how local models run.
         concurrency: Problems worked on at once.
         cache: A store file that runs share: what it has is not paid for again.
+        budget: Limits, ``{"run.tokens": 1e6, "problem.seconds": 60}``: of ``run`` or ``problem``, on ``tokens``,
+            ``calls``, ``money`` or ``seconds``. Near a limit a method answers with what it has.
+        prices: ``[prices."MODEL"]`` tables with ``prompt`` and ``completion``, in money per million tokens.
     """
 
     model: str = "embedded"
@@ -72,6 +75,8 @@ class RunConfig:
     dtype: str = "auto"
     concurrency: int = 64
     cache: str | None = None
+    budget: Mapping[str, float] = field(default_factory=dict)
+    prices: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         least = {"max_tokens": 1, "concurrency": 1, "offset": 0}

@@ -6,14 +6,14 @@ MagicoreError
 │   └── CapabilityError        what was asked cannot be done with this model or method
 ├── MissingExtraError          an optional package is absent; says how to install it
 ├── StoreError                 a run directory cannot be read, written, or belongs to another run
-├── BudgetExceeded             a limit was reached; methods answer with what they have
 └── LanguageModelError         a language model failed; ``retryable`` says whether trying again can help
     ├── ConnectionFailed       nothing answered at the address
     ├── AuthenticationFailed   the key was refused or is missing
     ├── RateLimited            the endpoint asks to slow down; ``retry_after`` in seconds where it said
     ├── RequestRefused         the endpoint refused the request as it is
     ├── ContextExceeded        prompt and answer do not fit the model's context
-    └── BadReply               the endpoint answered something unreadable
+    ├── BadReply               the endpoint answered something unreadable
+    └── BudgetExceeded         a call was not made: a limit is reached; methods answer with what they have
 
 The leaves' errors are re-exported: :class:`RewardModelError` and :class:`DifficultyError`.
 """
@@ -67,10 +67,6 @@ class StoreError(MagicoreError):
     """A run directory or its store cannot be used."""
 
 
-class BudgetExceeded(MagicoreError):
-    """A limit on tokens, calls, money or time was reached."""
-
-
 class LanguageModelError(MagicoreError):
     """A language model failed. ``retryable``: trying the same call again may succeed."""
 
@@ -115,3 +111,7 @@ class BadReply(LanguageModelError):
     """The endpoint answered something that cannot be read as a completion."""
 
     retryable = True
+
+
+class BudgetExceeded(LanguageModelError):
+    """A call was not made, because a limit on tokens, calls, money or time is reached, or the run is ending early."""

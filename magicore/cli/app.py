@@ -15,13 +15,15 @@ from magicore.cli.demo import demo
 from magicore.cli.export import export
 from magicore.cli.list import list_names
 from magicore.cli.refine import refine
+from magicore.cli.replay import replay
 from magicore.cli.run import run
 from magicore.cli.score import score
+from magicore.cli.serve_reward_model import serve_reward_model
+from magicore.cli.show import show
 from magicore.errors import MagicoreError
 from reward_models.errors import RewardModelError
 
 EXIT_ERROR = 1
-EXIT_INTERRUPTED = 130
 
 app = typer.Typer(
     name="magicore",
@@ -53,6 +55,9 @@ app.command(name="score")(score)
 app.command(name="refine")(refine)
 app.command(name="ablate")(ablate)
 app.command(name="export")(export)
+app.command(name="serve-reward-model")(serve_reward_model)
+app.command(name="show")(show)
+app.command(name="replay")(replay)
 app.command(name="list")(list_names)
 
 
@@ -63,9 +68,6 @@ def main() -> None:
     except (MagicoreError, RewardModelError, DifficultyError) as error:
         Console(stderr=True, soft_wrap=True, highlight=False).print(f"[bold red]error:[/] {_plain(str(error))}")
         sys.exit(EXIT_ERROR)
-    except KeyboardInterrupt:
-        Console(stderr=True).print("interrupted; the same command with the same --out goes on from here")
-        sys.exit(EXIT_INTERRUPTED)
 
 
 def _plain(text: str) -> str:

@@ -23,6 +23,7 @@ RoleModel = Annotated[
 ]
 Orm = Annotated[str | None, typer.Option("--orm", help="Outcome reward model; see `magicore list`.")]
 Prm = Annotated[str | None, typer.Option("--prm", help="Process reward model; see `magicore list`.")]
+RewardKind = Annotated[str | None, typer.Option("--kind", help="outcome or process, for names that may be either.")]
 Data = Annotated[
     str | None,
     typer.Option("--data", help="JSONL, JSON, CSV or Parquet file, hf:REPO:CONFIG:SPLIT, gen:TASK:N:SEED, demo."),
@@ -71,6 +72,10 @@ Preset = Annotated[str | None, typer.Option("--preset", help="Named settings: pu
 Cache = Annotated[
     str | None, typer.Option("--cache", help="A store file that runs share: nothing it has is paid for again.")
 ]
+BudgetOption = Annotated[
+    list[str] | None,
+    typer.Option("--budget", metavar="SCOPE.KIND=N", help="run.tokens=1000000, problem.seconds=60 ... (repeatable)."),
+]
 Force = Annotated[bool, typer.Option("--force", help="Take over the directory of a run with other settings.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask before a run of many remote calls.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")]
@@ -96,3 +101,18 @@ def pairs(items: Sequence[str] | None, option: str) -> dict[str, str] | None:
             raise InputError(f"{option} takes NAME=VALUE, not {item!r}")
         found[name.strip()] = value.strip()
     return found
+
+
+def numbers(items: Sequence[str] | None, option: str) -> dict[str, float] | None:
+    """``NAME=NUMBER`` items as a mapping, or ``None`` for none.
+
+    Raises:
+        InputError: an item has no equals sign, or no number.
+    """
+    found = pairs(items, option)
+    if found is None:
+        return None
+    try:
+        return {name: float(value) for name, value in found.items()}
+    except ValueError:
+        raise InputError(f"{option} takes NAME=NUMBER, not {', '.join(items or ())}") from None

@@ -39,6 +39,7 @@ def run(
     dtype: opt.Dtype = None,
     concurrency: opt.Concurrency = None,
     cache: opt.Cache = None,
+    budget: opt.BudgetOption = None,
     force: opt.Force = False,
     yes: opt.Yes = False,
     json: opt.Json = False,
@@ -74,6 +75,7 @@ def run(
             "dtype": dtype,
             "concurrency": concurrency,
             "cache": cache,
+            "budget": opt.numbers(budget, "--budget"),
         }
     )
     settings |= opt.pairs(option, "--option") or {}

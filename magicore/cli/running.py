@@ -17,6 +17,7 @@ from magicore.errors import InputError, MagicoreError
 from magicore.report.tables import method_table, show, verdict_table
 from magicore.runtime.estimate import ASK_ABOVE_CALLS, Estimate
 
+EXIT_INTERRUPTED = 130
 CUT_SHARE = 0.1
 """A run with a larger share of chains cut at the token limit gets a warning."""
 
@@ -84,6 +85,9 @@ def show_run(finished: Run, out: Path | None, *, as_json: bool = False) -> None:
         notes.print(f"[yellow]warning:[/] {sentence}")
     if out is not None:
         notes.print(f"written to {out}")
+    if finished.interrupted:
+        notes.print("interrupted; the same command with the same --out goes on from here")
+        raise typer.Exit(EXIT_INTERRUPTED)
 
 
 def cut_warning(finished: Run) -> str | None:

@@ -76,7 +76,7 @@ def conclude(
             for i in found.abstained
         ),
         rounds=rounds if rounds is not None else first_round(chains),
-        stop=stop,
+        stop="budget" if rt.ledger.over_budget else stop,
         usage=rt.ledger.usage,
         warnings=rt.ledger.warnings,
     )

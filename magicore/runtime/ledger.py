@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from contextvars import ContextVar
 
+from magicore.runtime.budget import Account
 from magicore.types import RoleUsage, Usage
 
 
 class Ledger:
-    """Usage by role and model, warnings, and seconds by stage, of one problem under one method."""
+    """Usage by role and model, warnings, and seconds by stage, of one problem under one method.
 
-    def __init__(self, problem: str) -> None:
+    ``account`` is what its budget counts; ``over_budget`` says that a call was not made for want of it.
+    """
+
+    def __init__(self, problem: str, account: Account | None = None) -> None:
         self.problem = problem
+        self.account = account
+        self.over_budget = False
         self.seconds: dict[str, float] = {}
         self._usage: dict[tuple[str, str], Usage] = {}
         self._warnings: dict[str, None] = {}

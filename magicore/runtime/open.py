@@ -13,12 +13,13 @@ from magicore.llms.generate import generate_with
 from magicore.llms.registry import open_model
 from magicore.prompts import load_prompts
 from magicore.roles.names import check_role
+from magicore.runtime.budget import Budget, Halt
 from magicore.runtime.ledger import current_ledger
 from magicore.runtime.runtime import Engine
 from magicore.runtime.scoring import ScoringService
 from magicore.runtime.stored import StoredModel
 from magicore.store.run_store import RunStore
-from reward_models.base import OutcomeRewardModel, ProcessRewardModel
+from reward_models.base import OutcomeRewardModel, ProcessRewardModel, RewardModel
 from reward_models.families.generative import language_model_name
 from reward_models.names import parse_model_name
 from reward_models.registry import load_outcome_model, load_process_model, outcome_models, process_models
@@ -38,10 +39,12 @@ async def open_engine(
     generation: bool = True,
     orm: OutcomeRewardModel | None = None,
     prm: ProcessRewardModel | None = None,
+    halt: Halt | None = None,
 ) -> AsyncIterator[Engine]:
     """Open everything that ``config`` names; objects given by keyword take the place of what it names.
 
-    ``generation=False`` is for scoring alone: the language model is opened only if a reward model asks for one.
+    ``halt`` lets the run end early. ``generation=False`` is for scoring alone: the language model is opened only if a
+    reward model asks for one.
 
     Raises:
         UnknownNameError, UnknownRewardModelError: no such model or role, with suggestions.
@@ -50,7 +53,8 @@ async def open_engine(
     """
     for role in config.role_models:
         check_role(role)
-    opener = _Opener(config, store)
+    budget = Budget(config.budget, config.prices, halt=halt)
+    opener = _Opener(config, store, budget)
     prompts = load_prompts(config.prompts)
     try:
         models: dict[str, StoredModel] = {}
@@ -71,6 +75,7 @@ async def open_engine(
             sampling=config.sampling,
             aggregation=config.aggregation,
             seed=config.seed,
+            budget=budget,
         )
         yield engine
     finally:
@@ -80,8 +85,9 @@ async def open_engine(
 class _Opener:
     """Opens each named model once, and closes them all."""
 
-    def __init__(self, config: RunConfig, store: RunStore) -> None:
+    def __init__(self, config: RunConfig, store: RunStore, budget: Budget) -> None:
         self._config = config
+        self._budget = budget
         self._store = store
         self._models: dict[str, StoredModel] = {}
 
@@ -97,7 +103,7 @@ class _Opener:
                 dtype=config.dtype,
                 deterministic=config.deterministic,
             )
-            self._models[name] = StoredModel(model, self._store)
+            self._models[name] = StoredModel(model, self._store, self._budget)
         return self._models[name]
 
     def reward_model(self, kind: Literal["orm", "prm"], name: str, models: Mapping[str, StoredModel]) -> Any:
@@ -124,6 +130,18 @@ class _Opener:
     async def aclose(self) -> None:
         for model in self._models.values():
             await model.aclose()
+
+
+def open_reward_model(kind: Literal["orm", "prm"], name: str, config: RunConfig) -> RewardModel:
+    """Open one reward model by itself, with the configuration's tables, device and (for a judge) language model.
+
+    Raises:
+        UnknownNameError, UnknownRewardModelError: no such model, with suggestions.
+        MissingExtraError: a package is missing, with the install command.
+        RewardModelError: it could not be opened.
+    """
+    model: RewardModel = _Opener(config, RunStore(), Budget(config.budget, config.prices)).reward_model(kind, name, {})
+    return model
 
 
 def require_reward_models(engine: Engine, needs: frozenset[str], method: str) -> None:

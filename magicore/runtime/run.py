@@ -213,16 +213,21 @@ def _taken(stages: deque[_Stage]) -> Iterator[_Stage]:
 
 
 def failed(rt: Runtime, method: str, failure: Failure) -> Result:
-    """The result of a problem that could not be answered. With a gold answer it counts as not right."""
+    """The result of a problem that could not be answered, for a failure or for want of budget.
+
+    With a gold answer it counts as not right.
+    """
     problem = rt.problem
+    if rt.ledger.over_budget:
+        rt.warn(failure.message)
     return Result(
         id=problem.id,
         kind=problem.kind,
         method=method,
         gold=problem.answer,
         correct=None if problem.answer is None else False,
-        stop="failed",
-        error=failure,
+        stop="budget" if rt.ledger.over_budget else "failed",
+        error=None if rt.ledger.over_budget else failure,
         usage=rt.ledger.usage,
         warnings=rt.ledger.warnings,
     )

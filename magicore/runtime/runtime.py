@@ -13,6 +13,7 @@ from magicore.errors import AuthenticationFailed, ConnectionFailed, ContextExcee
 from magicore.llms.base import Message, Request, Sampling
 from magicore.llms.sampler import SampleOutcome
 from magicore.prompts import PromptSet
+from magicore.runtime.budget import Budget
 from magicore.runtime.ledger import Ledger, current_ledger
 from magicore.runtime.scoring import ScoreT, ScoringService
 from magicore.runtime.shorten import shortened
@@ -45,6 +46,7 @@ class Engine:
     sampling: Sampling = field(default_factory=Sampling)
     aggregation: str = "product"
     seed: int = 0
+    budget: Budget = field(default_factory=Budget)
 
     def model(self, role: str, instance: int = 0) -> StoredModel:
         """The model that plays ``role`` as the ``instance``-th of several."""
@@ -53,7 +55,7 @@ class Engine:
 
     def bind(self, problem: Problem) -> Runtime:
         """A runtime for one problem, with an empty ledger."""
-        return Runtime(engine=self, problem=problem, ledger=Ledger(problem.id))
+        return Runtime(engine=self, problem=problem, ledger=Ledger(problem.id, self.budget.account()))
 
     @property
     def log_probabilities(self) -> tuple[bool, int]:
@@ -119,12 +121,14 @@ class Runtime:
             seed=self.engine.seed,
         )
         started = time.perf_counter()
+        token = current_ledger.set(self.ledger)
         try:
             outcome = await self._fitted(model, request)
         except LanguageModelError as error:
             raise_if_hopeless(error, model)
             raise
         finally:
+            current_ledger.reset(token)
             self.ledger.took(role, time.perf_counter() - started)
         for completion in outcome.completions:
             self.ledger.book(role, model.name, completion.usage)
