@@ -170,7 +170,7 @@ _PLAIN_INTEGER: Final = re.compile(r"-?[0-9]{1,300}")
 
 def _worded(answer: str, kind: Kind, options: Listed) -> Key:
     value = wording.READERS[kind](answer[:MAX_WORDED], dict(options) if options else None)
-    return _unparsed(answer, f"no {kind}") if value is None else Key(value=json.dumps([kind, value]))
+    return _unparsed(answer.casefold(), f"no {kind}") if value is None else Key(value=json.dumps([kind, value]))
 
 
 def _number(answer: str) -> Leaf | None:

@@ -107,6 +107,10 @@ class Fixed:
 Node: TypeAlias = Leaf | Words | Items | Span | Combined | Grid | Named | Fixed
 
 
+Parse: TypeAlias = Callable[[str], Node]
+"""Reads what is inside a layer."""
+
+
 def children(node: Node) -> tuple[Node, ...]:
     """The nodes directly inside `node`."""
     if isinstance(node, Items | Combined):

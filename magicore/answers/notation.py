@@ -56,7 +56,9 @@ _RULES: Final[tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]]
         # Layout.
         (rf"\\(?:left|right|[bB]igg?[lrm]?|middle){_LETTERS}\s*\.?", ""),
         (rf"\\(?:displaystyle|textstyle|scriptstyle|limits|nolimits|phantom|rm|bf|it|hfill|strut){_LETTERS}", " "),
-        (r"\\[hv]space\*?\s*\{[^{}]*\}", " "),
+        (r"\\(?:[hv]space\*?|color|textcolor|tag|label)\s*\{[^{}]*\}", " "),
+        (r"\\underline\s*(?=\{)", ""),
+        (r"^\s*=(?!=)", ""),
         (rf"\\(?:q?quad|thinspace|enspace|medspace|thickspace){_LETTERS}|(?<!\\)(?:\\[,;:>! ]|~)", " "),
         (r"(?<!\\)\\(?=[%#&_$])", ""),
         # Fonts. One letter is a symbol in any font; longer runs are words.
@@ -104,7 +106,9 @@ _RULES: Final[tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]]
         (rf"\\(?:degrees?|textdegree){_LETTERS}|\^\s*\{{\s*\\circ\s*\}}", r"^\\circ "),
         (rf"\\(?:infinity|infin){_LETTERS}|(?<![\\a-zA-Z])(?:infinity|inf|oo){_LETTERS}", r"\\infty "),
         (rf"\\Reals?{_LETTERS}|\\R{_LETTERS}|\\mathbb\s*R|\\mathbf\s*\{{R\}}", r"\\mathbb{R}"),
+        (r"(\\mathbb\{R\})\s*-", r"\1\\setminus "),
         (rf"\\(?:imath|iota){_LETTERS}", "i"),
+        (rf"\\lg{_LETTERS}", r"\\log_{10} "),
         # Plain text.
         (r"\*\*", "^"),
         (r"\*", r"\\cdot "),
@@ -114,11 +118,12 @@ _RULES: Final[tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]]
     )
 )
 _SPACES: Final = re.compile(r"\s+")
+_STACKED: Final = re.compile(r"([⁰¹²³⁴⁵⁶⁷⁸⁹]+)/([₀₁₂₃₄₅₆₇₈₉]+)")
 _RAISED: Final = re.compile(r"[⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿⁱ]+")
 _LOWERED: Final = re.compile(r"[₀₁₂₃₄₅₆₇₈₉₊₋ₙₖ]+")
 _ENCLOSURES: Final = (
-    (r"\(", r"\)"), (r"\[", r"\]"), ("$$", "$$"), ("$", "$"), ("**", "**"), ("__", "__"), ("`", "`"), ("'", "'"),
-    ('"', '"'),
+    (r"\(", r"\)"), (r"\[", r"\]"), ("$$", "$$"), ("$", "$"), ("**", "**"), ("__", "__"), ("*", "*"), ("`", "`"),
+    ("'", "'"), ('"', '"'),
 )  # fmt: skip
 _WRAPPER: Final = re.compile(r"\\(?:boxed|fbox|text|textbf|textit|textrm|textnormal|mathbf|mathrm|mbox|emph)\s*\{")
 _MAX_WRAPPERS: Final = 8
@@ -131,13 +136,17 @@ def tidy(text: str) -> str:
     >>> tidy(r"$\\left( 3,\\; \\dfrac{π}{2} \\right)$.")
     '( 3, \\frac{\\pi }{2} )'
     """
-    body = plain(visible(text))
+    body = _STACKED.sub(_stacked, plain(visible(text)))
     body = _RAISED.sub(lambda match: "^{" + match[0].translate(_SUPERSCRIPTS) + "}", body)
     body = _LOWERED.sub(lambda match: "_{" + match[0].translate(_SUBSCRIPTS) + "}", body)
     body = _SPACES.sub(" ", unwrapped(body.translate(_CHARACTERS)))
     for pattern, replacement in _RULES:
         body = pattern.sub(replacement, body)
     return unwrapped(_SPACES.sub(" ", body))
+
+
+def _stacked(match: re.Match[str]) -> str:
+    return f"\\frac{{{match[1].translate(_SUPERSCRIPTS)}}}{{{match[2].translate(_SUBSCRIPTS)}}}"
 
 
 def unwrapped(text: str) -> str:

@@ -61,6 +61,8 @@ _PRIMES: Final = re.compile(r"([a-zA-Z])\s*(?:\^\s*\{?\s*((?:\\prime\s*)+)\}?|('
 def dialect(text: str) -> str:
     r"""`text` as the converter reads it the way it is meant: braces around exponents, `a/b` as `\frac`, radians."""
     text = _PRIMES.sub(_primed, text)
+    if "'" in text:
+        raise NotParsed("a prime that belongs to no letter")
     text = _GAMMA.sub(r"\\vartheta_{gamma}", text)  # the converter takes it for Euler's constant
     text = _DEGREES.sub(r"(\1\\cdot\\frac{\\pi}{180})", text).replace("%", r"\cdot\frac{1}{100}")
     return _rewritten(_TOKEN.findall(text))

@@ -20,6 +20,7 @@ _PIVOT: Final = 69
 _MAX_MONTH: Final = 12
 _NOON: Final = 12
 
+_NAMED_TIMES: Final = {"noon": "12:00", "midday": "12:00", "midnight": "00:00"}
 _WEEKDAY: Final = re.compile(
     r"^(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?\b[.,]?\s+(?=.*\d)", re.IGNORECASE
 )
@@ -29,6 +30,8 @@ _CLOCK: Final = re.compile(
     re.IGNORECASE,
 )
 _NUMERIC: Final = re.compile(r"(\d{1,4})(?P<mark>[-/.])(\d{1,2})(?P=mark)(\d{1,4})")
+_COMPACT: Final = re.compile(r"([12]\d{3})(\d{2})(\d{2})")
+_MONTH_DAY: Final = re.compile(r"(\d{1,2})/(\d{1,2})")
 _YEAR_MONTH: Final = re.compile(r"(\d{4})[-/](\d{1,2})")
 _CHINESE: Final = re.compile(r"(\d{4})年(?:(\d{1,2})月(?:(\d{1,2})日?)?)?")
 _DAY: Final = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
@@ -49,6 +52,8 @@ def iso(text: str) -> str | None:
     ('2014-06-05', '1999-12-31', '20:34')
     """
     body = _WEEKDAY.sub("", without_wrappers(plain(visible(text)))).strip(" .,")
+    if body.lower() in _NAMED_TIMES:
+        return _NAMED_TIMES[body.lower()]
     day = _date(body)
     if day is not None:
         return day
@@ -80,6 +85,13 @@ def _date(body: str) -> str | None:
     numeric = _NUMERIC.fullmatch(body)
     if numeric:
         return _from_numbers(numeric[1], numeric[3], numeric[4], numeric["mark"])
+    compact = _COMPACT.fullmatch(body)
+    if compact:
+        return _checked(*(int(part) for part in compact.groups()))
+    month_day = _MONTH_DAY.fullmatch(body)
+    if month_day:
+        first, second = int(month_day[1]), int(month_day[2])
+        return _checked(None, second, first) if first > _MAX_MONTH else _checked(None, first, second)
     year_month = _YEAR_MONTH.fullmatch(body)
     if year_month:
         return _checked(int(year_month[1]), int(year_month[2]), None)

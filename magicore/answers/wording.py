@@ -8,6 +8,7 @@ from typing import Final
 from magicore.answers.characters import plain, visible
 from magicore.answers.choice import folded
 from magicore.answers.extract import extract
+from magicore.answers.kinds import Kind
 from magicore.answers.latex import without_wrappers
 from magicore.answers.timepoints import iso
 from magicore.answers.yesno import polarity
@@ -18,6 +19,7 @@ _LETTER: Final = re.compile(
 _LETTER_AND_TEXT: Final = re.compile(r"(?:\(([A-Z])\)|([A-Z])[).:]|([A-Z])(?=\s+[A-Z0-9$\\(]))\s*\S.*", re.DOTALL)
 _SEVERAL: Final = re.compile(r"[A-Z]{2,8}|\(?[A-Z]\)?(?:\s*(?:,|;|&|and|,\s*and)\s*\(?[A-Z]\)?)+")
 _NEGATED: Final = re.compile(r"not\s+(\w+)", re.IGNORECASE)
+_OPENING: Final = re.compile(r"(\w+)\s*[,.;:!](?!\s*(?:and|or|but)\b)", re.IGNORECASE)
 _OPPOSITE: Final = {"yes": "no", "no": "yes"}
 _TEXT_TOKEN: Final = re.compile(r"\w+(?:[.,'-]\w+)*|[^\w\s.,;:!?\"'()\[\]{}_]")
 _ARTICLES: Final = frozenset(["a", "an", "the"])
@@ -35,7 +37,7 @@ def choice(text: str, options: Mapping[str, str] | None) -> str | None:
         matching = [letter for letter, option in options.items() if folded(option) and folded(option) == folded(body)]
         if len(matching) == 1:
             return matching[0]
-    return extract(text, "choice", options=options).value
+    return _stated(text, "choice", options)
 
 
 def _single(body: str) -> list[str]:
@@ -58,11 +60,20 @@ def _several(body: str) -> list[str]:
 def yes_or_no(text: str, options: Mapping[str, str] | None) -> str | None:
     """"yes" or "no"."""
     body = without_wrappers(plain(visible(text))).strip(" .!")
+    opening = _OPENING.match(body)
     negated = _NEGATED.fullmatch(body)
     said = polarity(negated[1] if negated else body)
     if said is not None:
         return _OPPOSITE[said] if negated else said
-    return extract(text, "yesno").value
+    if opening and polarity(opening[1]) is not None:
+        return polarity(opening[1])
+    return _stated(text, "yesno", None)
+
+
+def _stated(text: str, kind: Kind, options: Mapping[str, str] | None) -> str | None:
+    """What a sentence says that its answer is; nothing is guessed from one that does not."""
+    found = extract(text, kind, options=options)
+    return None if found.certainty == "fallback" else found.value
 
 
 def date(text: str, options: Mapping[str, str] | None) -> str | None:
