@@ -155,7 +155,7 @@ def create_app(service: ScoringService, *, api_key: str | None = None) -> Starle
     Raises:
         MissingExtraError: Starlette (a part of FastAPI) is not installed.
     """
-    _require_serve()
+    require_serve()
     from starlette.applications import Starlette
     from starlette.exceptions import HTTPException
     from starlette.responses import Response
@@ -227,7 +227,7 @@ def run_server(
         RewardModelError: The host is not loopback and there is no key, or it cannot be listened to.
         MissingExtraError: Starlette or uvicorn is not installed.
     """
-    _require_serve()
+    require_serve()
     import uvicorn
 
     if api_key is None and host not in LOOPBACK:
@@ -284,7 +284,12 @@ async def _read(request: Request, most: int) -> bytes:
     return bytes(body)
 
 
-def _require_serve() -> None:
+def require_serve() -> None:
+    """Raise unless the packages of the server are there.
+
+    Raises:
+        MissingExtraError: They are not; says how to install them.
+    """
     for package in ("starlette", "uvicorn"):
         if importlib.util.find_spec(package) is None:
             raise MissingExtraError(f"serving a reward model needs {package}: pip install 'magicore[serve]'")
