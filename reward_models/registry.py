@@ -74,8 +74,8 @@ _EXTRAS = {
     **dict.fromkeys(("fastapi", "uvicorn"), "serve"),
 }
 
-# What follows these names is a language model's name, and URLs are that model's own.
-_ASKING = frozenset({"judge"})
+# Where what follows these names is PROVIDER:MODEL, it is a language model's name, and URLs are that model's own.
+_ASKING = frozenset({"genprm", "judge", "thinkprm"})
 
 ModelT = TypeVar("ModelT", bound=RewardModel)
 FactoryT = TypeVar("FactoryT", bound=Callable[..., Any])
@@ -175,10 +175,8 @@ class Registry(Generic[ModelT]):
             raise UnknownRewardModelError(str(error)) from None
 
     def _find(self, name: ModelName) -> Factory:
-        if self._served and name.engine == "http" and not (name.provider in _ASKING and name.name):
+        if self._served and name.engine == "http" and not (name.provider in _ASKING and ":" in name.name):
             return _import(self._served, str(name))
-        if name.engine == "http" and ":" not in name.name:  # judge:openai:NAME@URL is a language model's URL
-            return _import(f"reward_models.remote.http:{'orm' if self.kind == 'outcome' else 'prm'}", name.provider)
         if builtin := self._table.get(name.provider):
             return _import(builtin.target, name.provider)
         if registered := self._registered.get(name.provider):
