@@ -13,12 +13,12 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, cast
 
-from difficulty import RewardStats
+from difficulty import RewardStats, load_calibration
 from magicore._sync import run_sync
 from magicore.answers.kinds import Kind
 from magicore.chains import read_chain
 from magicore.config import RunConfig, load_config
-from magicore.datasets import iter_problems, read_problem
+from magicore.datasets import read_problem
 from magicore.errors import InputError, MagicoreError
 from magicore.evaluate import summarise
 from magicore.llms.base import LanguageModel
@@ -27,12 +27,22 @@ from magicore.methods.given import RefineGiven
 from magicore.methods.magicore import Magicore
 from magicore.report.progress import ProgressObserver
 from magicore.runtime.budget import Halt
-from magicore.runtime.directory import directory_writer, memory_store, open_directory
+from magicore.runtime.directory import (
+    CALIBRATION,
+    FINISHED,
+    RESULTS,
+    SUMMARY,
+    directory_writer,
+    finished_state,
+    memory_store,
+    open_directory,
+)
 from magicore.runtime.estimate import Estimate, estimate
 from magicore.runtime.open import open_engine
 from magicore.runtime.run import RunObserver, RunOutcome, run_method
 from magicore.runtime.runtime import Engine
 from magicore.runtime.source import ProblemSource
+from magicore.store.files import read_results, read_summary
 from magicore.store.run_store import RunStore
 from magicore.store.solutions import GivenSolution
 from magicore.types import CallKey, Chain, Completion, Problem, Result, ScoredChain, StopReason
@@ -152,6 +162,9 @@ async def asolve_batch(  # noqa: PLR0913 - a front door takes its options as key
     chosen = make_config(config, {**labels, **settings}, own_method="method" in given)
     made: AnyMethod = given.pop("method", None) or make_method(chosen.method, **chosen.options)
     source = as_source(problems, chosen)
+    fingerprint = source.fingerprint()
+    if out is not None and not force and (before := finished_run(Path(out), chosen, fingerprint)) is not None:
+        return before
     survey = source.survey()
     directory = memory_store(chosen) if out is None else open_directory(Path(out), chosen, force=force)
     watching: AbstractContextManager[RunObserver] = (
@@ -176,6 +189,8 @@ async def asolve_batch(  # noqa: PLR0913 - a front door takes its options as key
                 summary = summarise(outcome.results, config=chosen, wall_s=outcome.wall_s)
                 if writer is not None:
                     writer.finish(outcome.stats, summary)
+                    done = not halt and not summary["failed"]
+                    store.put_state(FINISHED, [fingerprint, outcome.chains, outcome.cut] if done else None)
     return Run(
         config=chosen,
         results=outcome.results,
@@ -184,6 +199,21 @@ async def asolve_batch(  # noqa: PLR0913 - a front door takes its options as key
         outcome=outcome,
         interrupted=bool(halt),
     )
+
+
+def finished_run(path: Path, config: RunConfig, fingerprint: str) -> Run | None:
+    """The run that a directory holds, read from its files, if it has the same settings and problems and has finished.
+
+    A run with failed problems has not: the same run again tries them once more.
+    """
+    state = finished_state(path, config)
+    if state is None or state[0] != fingerprint:
+        return None
+    results = tuple(record.result for record in read_results(path / RESULTS))
+    summary = read_summary(path / SUMMARY)
+    stats = load_calibration(path / CALIBRATION) if (path / CALIBRATION).is_file() else None
+    outcome = RunOutcome(results=results, stats=stats, chains=state[1], cut=state[2], wall_s=summary["wall_s"])
+    return Run(config=config, results=results, stats=stats, summary=summary, outcome=outcome)
 
 
 def _label(value: Any) -> str:
@@ -218,9 +248,8 @@ def as_source(problems: Problems | None, config: RunConfig) -> ProblemSource:
     if source is None:
         raise InputError("no problems were given: name a file with data= (--data), or pass them")
     if isinstance(source, str | Path):
-        name = str(source)
-        chosen: Any = {"kind": config.kind, "fields": config.fields, "limit": config.limit, "offset": config.offset}
-        return ProblemSource(lambda: iter_problems(name, **chosen))
+        chosen = {"kind": config.kind, "fields": config.fields, "limit": config.limit, "offset": config.offset}
+        return ProblemSource.named(str(source), chosen)
     return ProblemSource.of(_given_problems(source, config))
 
 

@@ -65,6 +65,27 @@ def open_directory(path: Path, config: RunConfig, *, force: bool = False) -> Ite
             store.close()
 
 
+FINISHED = "finished"
+"""What the store notes of a run that has ended: the problems' fingerprint, chains, and chains cut."""
+
+
+def finished_state(path: Path, config: RunConfig) -> tuple[str, int, int] | None:
+    """What a directory's store notes of its run's end; ``None`` if it has not ended or is another run's."""
+    try:
+        if not (path / STORE).is_file() or (path / CONFIG).read_text(encoding="utf-8") != config_toml(config):
+            return None
+    except OSError:
+        return None
+    if any(not (path / name).is_file() for name in (RESULTS, SUMMARY)):
+        return None
+    store = RunStore(path / STORE, write_ahead=not is_network(path))
+    try:
+        state = store.get_state(FINISHED)
+    finally:
+        store.close()
+    return None if state is None else (str(state[0]), int(state[1]), int(state[2]))
+
+
 @contextmanager
 def memory_store(config: RunConfig) -> Iterator[RunStore]:
     """A store that lasts as long as the run, in front of the cache where there is one."""

@@ -4,41 +4,63 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
-from magicore.datasets import problem_row
+from magicore.datasets import iter_problems, problem_row
 from magicore.types import Problem
 
 
 @dataclass(frozen=True, kw_only=True)
 class Survey:
-    """One reading of a whole source: every problem was valid.
-
-    Attributes:
-        n: Problems.
-        characters: Characters of all questions together.
-        digest: Changes whenever any problem does.
-    """
+    """One reading of a whole source, in which every problem was valid: how many, and characters of all questions."""
 
     n: int
     characters: int
-    digest: str
 
 
 class ProblemSource:
     """Problems that are read anew each time they are iterated over, so that a large file never lives in memory."""
 
-    def __init__(self, read: Callable[[], Iterable[Problem]]) -> None:
+    def __init__(self, read: Callable[[], Iterable[Problem]], fingerprint: Callable[[], str]) -> None:
         self._read = read
+        self._fingerprint = fingerprint
 
     @classmethod
     def of(cls, problems: Sequence[Problem]) -> ProblemSource:
         """Problems that are in memory already."""
-        return cls(lambda: problems)
+
+        def fingerprint() -> str:
+            digest = hashlib.sha256()
+            for problem in problems:
+                digest.update(json.dumps(problem_row(problem), sort_keys=True, default=str).encode())
+            return digest.hexdigest()
+
+        return cls(lambda: problems, fingerprint)
+
+    @classmethod
+    def named(cls, source: str, chosen: Mapping[str, Any]) -> ProblemSource:
+        """A file or data set; ``chosen`` are the further arguments of :func:`magicore.datasets.iter_problems`."""
+
+        def fingerprint() -> str:
+            digest = hashlib.sha256(f"{source}\n{json.dumps(chosen, sort_keys=True, default=str)}".encode())
+            path = Path(source)
+            if path.is_file():
+                with path.open("rb") as file:
+                    while block := file.read(1 << 20):
+                        digest.update(block)
+            return digest.hexdigest()
+
+        return cls(lambda: iter_problems(source, **chosen), fingerprint)
 
     def __iter__(self) -> Iterator[Problem]:
         return iter(self._read())
+
+    def fingerprint(self) -> str:
+        """Changes whenever any problem does; a file is told by its bytes, without reading problems from it."""
+        return self._fingerprint()
 
     def survey(self) -> Survey:
         """Read everything once.
@@ -47,9 +69,7 @@ class ProblemSource:
             InputError: a problem cannot be read; nothing was spent yet.
         """
         n = characters = 0
-        digest = hashlib.sha256()
         for problem in self:
             n += 1
             characters += len(problem.question)
-            digest.update(json.dumps(problem_row(problem), sort_keys=True, default=str).encode())
-        return Survey(n=n, characters=characters, digest=digest.hexdigest())
+        return Survey(n=n, characters=characters)
