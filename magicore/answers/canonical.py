@@ -22,8 +22,8 @@ from magicore.answers.measures import NO_MEASURE, Measure, measure
 from magicore.answers.notation import tidy
 from magicore.answers.number import ParsedNumber, parse_number
 
-CACHE_SIZE: Final = 200_000
-CACHED_LENGTH: Final = 2000
+CACHE_SIZE: Final = 50_000
+CACHED_LENGTH: Final = 500
 """Longer answers are read anew each time."""
 _SHOWN: Final = 200
 

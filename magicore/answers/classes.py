@@ -3,11 +3,13 @@
 import asyncio
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from typing import Final
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
 
+from magicore.answers import numeric
 from magicore.answers.canonical import Key, canonical_keys
-from magicore.answers.equivalence import same
+from magicore.answers.equivalence import close_numbers, same
 from magicore.answers.extract import Options
 from magicore.answers.kinds import Kind
 
@@ -77,25 +79,42 @@ def _order(key: Key) -> tuple[str, str]:
     return key.value, key.unit
 
 
-_SHAPE: Final = str.maketrans("", "", "0123456789")
-
-
 def _join_approximate(groups: _Groups) -> None:
     """Unites long decimals with the keys of their unit and shape that they agree with."""
     if not groups.approximate:
         return
-    shapes: dict[tuple[str, str], list[Key]] = defaultdict(list)
+    shapes: dict[tuple[str, str], list[tuple[numeric.Number, Key]]] = defaultdict(list)
     for key in groups.parent:
-        shapes[key.unit, _shape(json.loads(key.value))].append(key)
+        value = json.loads(key.value)
+        leading = next(_numbers(value), None)
+        if leading is not None:
+            shapes[key.unit, _shape(value)].append((leading, key))
     for alike in shapes.values():
-        for key in (key for key in alike if key in groups.approximate):
-            for other in alike:
-                if other != key and same(_flagged(key), other):
-                    groups.unite(key, other)
+        if any(key in groups.approximate for _, key in alike):
+            _join_near(groups, sorted(alike, key=lambda pair: (numeric.order(pair[0]), pair[1].value)))
 
 
-def _flagged(key: Key) -> Key:
-    return Key(value=key.value, unit=key.unit, bare=key.bare, approximate=True)
+def _join_near(groups: _Groups, ordered: Sequence[tuple[numeric.Number, Key]]) -> None:
+    """Unites keys that agree; only those can whose first numbers do, and these stand side by side."""
+    for place, (leading, key) in enumerate(ordered):
+        for other_leading, other in islice(ordered, place + 1, None):
+            if not close_numbers(leading, other_leading):
+                break
+            approximate = key in groups.approximate or other in groups.approximate
+            if approximate and same(replace(key, approximate=True), other):
+                groups.unite(key, other)
+
+
+def _numbers(value: object) -> Iterator[numeric.Number]:
+    """The real numbers in a value, in order."""
+    if isinstance(value, list):
+        for part in value:
+            yield from _numbers(part)
+    elif isinstance(value, str):
+        try:
+            yield numeric.decode(value)
+        except ValueError:  # the name of a type, an infinity
+            return
 
 
 def _shape(value: object) -> str:
@@ -109,28 +128,34 @@ def _join_bare(groups: _Groups) -> None:
     members: dict[Key, list[Key]] = defaultdict(list)
     for key in groups.parent:
         members[groups.root(key)].append(key)
-    with_unit = {root for root, keys in members.items() if keys[0].unit}
-    bare = {root: keys for root, keys in members.items() if root not in with_unit}
-    joins = {root: _showing(keys, with_unit, members, groups) for root, keys in bare.items()}
+    with_unit = [root for root, keys in members.items() if keys[0].unit]
+    showing: dict[str, set[Key]] = defaultdict(set)
+    for root in with_unit:
+        for member in members[root]:
+            for shown in groups.shown[member]:
+                showing[shown].add(root)
     claims: dict[Key, list[Key]] = defaultdict(list)
-    for root, candidates in joins.items():
+    for root in members.keys() - set(with_unit):
+        candidates = set().union(*(showing.get(key.value, set()) for key in members[root]))
+        if groups.approximate:
+            candidates |= _showing_nearly(members[root], with_unit, members, groups)
         if len(candidates) == 1:
-            claims[candidates[0]].append(root)
+            claims[candidates.pop()].append(root)
     for target, roots in claims.items():
         if len(roots) == 1:
             groups.unite(target, roots[0])
 
 
-def _showing(
-    keys: Sequence[Key], with_unit: Iterable[Key], members: dict[Key, list[Key]], groups: _Groups
-) -> list[Key]:
-    """The classes with a unit that have a member equal to one of `keys`."""
-    return [root for root in with_unit if any(_shows(member, key, groups) for member in members[root] for key in keys)]
-
-
-def _shows(member: Key, bare: Key, groups: _Groups) -> bool:
-    approximate = member in groups.approximate or bare in groups.approximate
-    return any(
-        same(Key(value=member.value, unit=member.unit, bare=shown, approximate=approximate), bare)
+def _showing_nearly(
+    bare: Sequence[Key], with_unit: Iterable[Key], members: dict[Key, list[Key]], groups: _Groups
+) -> set[Key]:
+    """The classes with a unit that show a number which agrees with one of `bare` by a long decimal."""
+    return {
+        root
+        for root in with_unit
+        for member in members[root]
+        for key in bare
         for shown in groups.shown[member]
-    )
+        if (member in groups.approximate or key in groups.approximate)
+        and same(replace(member, bare=shown, approximate=True), key)
+    }
