@@ -217,3 +217,17 @@ def test_running_calibration_uses_the_chains_so_far_and_batch_uses_all() -> None
     first = calibrate([[1.0, 9.0], [3.0]], "first", engine)[0]
     assert first is not None and (first.mu, first.n, first.population) == (2.0, 2, "first")
     assert calibrate([[None], []], "batch", engine) == [None, None]
+
+
+def test_an_outcome_and_a_process_model_of_one_name_do_not_share_scores(tmp_path: Path) -> None:
+    settings: dict[str, Any] = {
+        "orm": "constant:0.5",
+        "prm": "constant:0.5",
+        "method": "weighted-self-consistency",
+        "k": 2,
+    }
+    for name in ("a", "b"):
+        run = magicore.solve_batch(problems(2), model=ScriptedModel(answers), out=tmp_path / name, **settings)
+        (tmp_path / name / "results.jsonl").unlink()
+        again = magicore.solve_batch(problems(2), model=ScriptedModel(answers), out=tmp_path / name, **settings)
+        assert again.results == run.results and run.results[0].votes[0].weight is not None

@@ -64,9 +64,13 @@ async def open_engine(
         orm_service: ScoringService[OutcomeScore] | None = None
         prm_service: ScoringService[StepScores] | None = None
         if orm is not None or config.orm is not None:
-            orm_service = ScoringService(orm or opener.reward_model("orm", cast(str, config.orm), models), store)
+            orm_service = ScoringService(
+                orm or opener.reward_model("orm", cast(str, config.orm), models), store, kind="orm"
+            )
         if prm is not None or config.prm is not None:
-            prm_service = ScoringService(prm or opener.reward_model("prm", cast(str, config.prm), models), store)
+            prm_service = ScoringService(
+                prm or opener.reward_model("prm", cast(str, config.prm), models), store, kind="prm"
+            )
         engine = Engine(
             models=models,
             prompts=prompts,

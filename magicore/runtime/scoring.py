@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, Literal, TypeVar, cast
 
 from reward_models.base import OutcomeRewardModel, ProcessRewardModel, fingerprint, requirements
 from reward_models.batcher import Batcher
@@ -24,8 +24,11 @@ class ScoringService(Generic[ScoreT]):
     that does I/O) is awaited directly. Every score is stored before it is returned; equal solutions are scored once.
     """
 
-    def __init__(self, model: OutcomeRewardModel | ProcessRewardModel, cache: ScoreCache) -> None:
+    def __init__(
+        self, model: OutcomeRewardModel | ProcessRewardModel, cache: ScoreCache, *, kind: Literal["orm", "prm"]
+    ) -> None:
         self.model = model
+        self._kind = kind
         self.name = model.name
         self.requires = requirements(model)
         self._cache = cache
@@ -65,6 +68,7 @@ class ScoringService(Generic[ScoreT]):
     def _key(self, solution: Solution) -> str:
         body = [
             _KEY_VERSION,
+            self._kind,
             self.name,
             fingerprint(self.model),
             solution.question,
