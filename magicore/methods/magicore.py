@@ -23,7 +23,7 @@ from difficulty import Evidence, RewardStats, Router, Verdict, router
 from magicore.errors import CapabilityError, InputError
 from magicore.methods.base import Need, Prepared, draw_and_score, require_least
 from magicore.methods.conclude import conclude, is_correct, vote_on
-from magicore.methods.mars import rejected, review_all
+from magicore.methods.mars import is_judged, rejected, review_all
 from magicore.methods.refinement import Refinement, chains_of, refine_each, review_then_refine, reviews_of
 from magicore.roles import (
     Confidence,
@@ -230,7 +230,7 @@ class Magicore:
             confidence=self.confidence,
         )
         if not rejected(reviews):
-            return Refinement(parent=scored, reviews=tuple(reviews), accepted=True)
+            return Refinement(parent=scored, reviews=tuple(reviews), accepted=is_judged(reviews))
         meta = reviews[-1]
         chain = await refine(rt, scored, scores, meta.suggestions or meta.text, round=round, index=index)
         return Refinement(parent=scored, reviews=tuple(reviews), chain=chain)

@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from difficulty import Evidence, PublishedRouter, RewardStats, Verdict
-from difficulty.errors import EvidenceError
+from difficulty.errors import DifficultyError
 from difficulty.ties import ABSTAINS
 from magicore.chains import answer_classes
 from magicore.errors import RewardModelError
@@ -120,7 +120,7 @@ def route(
                 initial_majority=Counter(first).most_common(1)[0][0],
             )
         )
-    except EvidenceError as error:
+    except DifficultyError as error:
         raise RewardModelError(str(error)) from error
 
 

@@ -66,7 +66,7 @@ class Mars:
             reviews = await review_all(rt, author.chain, personas, round=number, confidence=self.confidence)
             drafts.append(Draft(chains=(), kept=(author.chain,), reviews=tuple(reviews)))
             if not rejected(reviews):
-                stop = "accepted"
+                stop = "accepted" if is_judged(reviews) else "done"
                 break
             try:
                 author = await revise(rt, author, rt.turn("rebuttal", review=reviews[-1].text.strip()), round=number)
@@ -115,16 +115,21 @@ async def review_all(
     try:
         meta = await meta_review(rt, chain, reviews, round=round, scores=scores, confidence=confidence)
     except LanguageModelError as error:
-        rt.warn(f"the meta-review of {chain.id} failed, which counts as acceptance: {error}")
+        rt.warn(f"the meta-review of {chain.id} failed, so the chain stands: {error}")
         return reviews
     if meta.decision is None:
         rt.warn(f"the meta-review of {chain.id} states no decision, which counts as acceptance")
     return [*reviews, meta]
 
 
+def is_judged(reviews: Sequence[Review]) -> bool:
+    """Whether there is a meta-review, which is the last of the reviews."""
+    return bool(reviews) and reviews[-1].role == "meta-reviewer"
+
+
 def rejected(reviews: Sequence[Review]) -> bool:
-    """Whether the meta-review, the last of the reviews, says wrong."""
-    return bool(reviews) and reviews[-1].role == "meta-reviewer" and reviews[-1].decision == "wrong"
+    """Whether the meta-review says wrong; one that states no decision accepts."""
+    return is_judged(reviews) and reviews[-1].decision == "wrong"
 
 
 def as_voter(rt: Runtime, review: Review) -> ScoredChain:
