@@ -10,7 +10,7 @@ from magicore.answers.markers import Site
 from magicore.answers.number import parse_number
 from magicore.answers.readings import Found, Nothing, Reading, Reason
 from magicore.answers.refusals import declines
-from magicore.answers.response import Response, Sentence, sentences
+from magicore.answers.response import Response, Sentence, closing_sentences, sentences
 
 _MENTION: Final = re.compile(
     r"""
@@ -26,11 +26,12 @@ _MENTION: Final = re.compile(
 )
 _STRONG: Final = ("n", "b", "s", "t", "m", "c")
 _OPENING: Final = re.compile(
-    r"[\s*_\"'`$\\]*(?:(?:text|textbf|mathrm|mathbf)\s?\{)?\s*(?:the\s+)?(?:(?:option|choice|letter|answer|choice)s?\s*[:#]?\s*)?[\"'*(\[{]*(?P<letter>[A-Za-z])(?![\w'])",
+    r"[\s*_\"'`$\\]*+(?:(?:text|textbf|mathrm|mathbf)\s?\{\s*+)?(?:the\s++)?(?:(?:option|choice|letter|answer)s?\s*+[:#]?\s*+)?[\"'*(\[{]*+"
+    r"(?P<letter>[A-Za-z])(?![\w'])",
     re.IGNORECASE,
 )
-_GLUED: Final = re.compile(r"[\s*_\"'`$(\[{]*(?P<letters>[A-Z]{2,8})(?![A-Za-z0-9'-])[\s*_.)\]}]*(?:\n|$)")
-_LISTED: Final = re.compile(r"[\s*_\"'`$(\[{]*(?P<letters>[A-Z](?:\s?,\s?[A-Z])+)(?!\w)[\s*_.)\]}]*(?:\n|$)")
+_GLUED: Final = re.compile(r"[\s*_\"'`$(\[{]*+(?P<letters>[A-Z]{2,8})(?![A-Za-z0-9'-])[ \t*_.)\]}]*+(?:\n|$)")
+_LISTED: Final = re.compile(r"[\s*_\"'`$(\[{]*+(?P<letters>[A-Z](?:\s?,\s?[A-Z])++)(?!\w)[ \t*_.)\]}]*+(?:\n|$)")
 _WORD_AFTER: Final = re.compile(r"\s+(?!because|since|as\b|and|or\b|is\b|was\b|not|rather|but|with|for\b|if\b|by\b)[a-z]+")
 _PRONOUN: Final = re.compile(r"\s+[a-z']")
 _NEGATED: Final = re.compile(
@@ -61,6 +62,8 @@ _NONE: Final = re.compile(
 _LINK: Final = re.compile(r"[\"')\]*.]*(?:[^.;()]{0,60}\s(?:and|or)|\s?[&/,])\s?(?:options?\s|choices?\s)?[\"'(\[*]*", re.IGNORECASE)
 _EITHER: Final = re.compile(r"^[^.;]{0,60}\bor\b[\s\"'(\[*]*(?:option\s|choice\s)?[\s\"'(\[*]*$", re.IGNORECASE)
 _CLOSING: Final = re.compile(r"\bconfiden(?:ce|t)\b\W{0,3}(?:level|score|in|:|\()", re.IGNORECASE)
+_SHORT: Final = 40
+"""A whole response of so many characters may be an option's letter or text and nothing else."""
 _PLACEHOLDER: Final = "X"
 _SOFT: Final[frozenset[Reason]] = frozenset({"no such option", "none of the options"})
 """Reasons that a letter in another sentence of the answer overrules: "not among the choices. (E) None of these"."""
@@ -127,8 +130,15 @@ class ChoiceReader:
     def fallback(self) -> Reading:
         """The last sentence that chooses one option, where nothing marks an answer."""
         text = self.response.text
+        body = text.strip()
+        if body and len(body) <= _SHORT:
+            start = text.index(body)
+            alone = self._opening(start, start + len(body), exact=True)
+            if isinstance(alone, Found):
+                return Found(value=alone.value, start=alone.start, end=alone.end, marker="whole-text")
         doubt: Nothing | None = None
-        for part in reversed(list(sentences(text, 0, len(text)))):
+        parts = closing_sentences(text)
+        for part in reversed(parts):
             if _CLOSING.search(part.text):
                 continue
             reading = self._sentence(part, bare=True, stated=False)
@@ -138,7 +148,7 @@ class ChoiceReader:
                 if reading.reason != "conflicting answers" or self._offers_several(part):
                     return doubt or reading
                 doubt = doubt or reading
-        return doubt
+        return doubt or (self._by_text(parts[-1].text, parts[-1].start, parts[-1].end) if parts else None)
 
     def _offers_several(self, sentence: Sentence) -> bool:
         """Whether a sentence leaves several options open: "(A) or (B)"."""

@@ -7,7 +7,7 @@ from typing import Final
 from magicore.answers.markers import Site
 from magicore.answers.readings import Found, Nothing, Reading
 from magicore.answers.refusals import declines
-from magicore.answers.response import Response, sentences
+from magicore.answers.response import Response, closing_sentences, sentences
 
 _MONTH: Final = (
     r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
@@ -57,7 +57,7 @@ class DateReader:
     def fallback(self) -> Reading:
         """The last date of the last sentence that has one, unless a later sentence declines to answer."""
         text = self.response.text
-        for part in reversed(list(sentences(text, 0, len(text)))):
+        for part in reversed(closing_sentences(text)):
             if declines(part.text):
                 return Nothing(reason="refusal")
             found = dates(text, part.start, part.end)

@@ -6,7 +6,7 @@ from typing import Final, Literal, assert_never, get_args
 
 from magicore.answers.choice import ChoiceReader
 from magicore.answers.date import DateReader
-from magicore.answers.kinds import Kind
+from magicore.answers.kinds import KINDS, Kind
 from magicore.answers.markers import Marker, Site, sites
 from magicore.answers.math_reading import MathReader
 from magicore.answers.number_reading import NumberReader
@@ -18,11 +18,14 @@ from magicore.answers.yesno import YesNoReader
 Certainty = Literal["stated", "boxed", "fallback"]
 """How an answer was given: in a box or tag, after words that announce it, or only by being what the response ends on."""
 
-Asked = Literal["boxed", "tag", "hash", "final-answer", "answer"]
-"""The format that a prompt asked for: a box, an XML-like tag, "####", "final answer", "Answer:"."""
+Asked = Literal["boxed", "tag", "hash", "final-answer", "answer", "letter"]
+"""The format that a prompt asked for: a box, a tag, "####", "final answer", "Answer:", or the option's letter alone."""
 
 Options = Mapping[str, str] | Sequence[str]
 """Options of a choice question: letter to text, or texts in order from A; "" for a text that is not known."""
+
+MOST_SITES: Final = 64
+"""How many places that announce an answer are read, from the last one back."""
 
 _MARKERS_OF: Final[Mapping[str, frozenset[Marker]]] = {
     "boxed": frozenset({"boxed"}),
@@ -30,6 +33,7 @@ _MARKERS_OF: Final[Mapping[str, frozenset[Marker]]] = {
     "hash": frozenset({"hash"}),
     "final-answer": frozenset({"final-answer"}),
     "answer": frozenset({"final-answer", "answer-colon", "answer-is"}),
+    "letter": frozenset(),
 }
 
 
@@ -56,7 +60,7 @@ class Extraction:
 
 
 def extract(
-    text: str, kind: Kind, *, options: Options | None = None, stop: str = "stop", asked: Asked | None = None
+    text: str, kind: Kind, *, options: Options | None = None, stop: str = "stop", asked: str | None = None
 ) -> Extraction:
     """Reads the answer that a response states.
 
@@ -70,7 +74,7 @@ def extract(
         options: The options of a choice question; without them any letter but X may be one.
         stop: Why the chain stopped. For anything but "stop" an answer counts only if it was stated and something follows
             it, so that a chain cut off in the middle has none.
-        asked: The format that the prompt asked for; its places are read before all others.
+        asked: The format that the prompt asked for (one of `Asked`), if known; its places are read before all others.
 
     Returns:
         The answer with its place, or the reason why there is none.
@@ -78,13 +82,15 @@ def extract(
     Raises:
         ValueError: For a kind or an asked format that does not exist.
     """
+    if kind not in KINDS:
+        raise ValueError(f"kind={kind!r} is no answer kind; use one of {', '.join(KINDS)}")
     if asked is not None and asked not in _MARKERS_OF:
         raise ValueError(f"asked={asked!r} is no answer format; use one of {', '.join(get_args(Asked))}")
     complete = stop == "stop"
     response = prepare(text, cut=not complete)
     reader = _reader(response, kind, options)
     wanted = _MARKERS_OF[asked] if asked else frozenset()
-    for site in sorted(reversed(sites(response.text)), key=lambda site: site.marker not in wanted):
+    for site in sorted(reversed(sites(response.text)), key=lambda site: site.marker not in wanted)[:MOST_SITES]:
         reading = reader.read(site)
         if isinstance(reading, Found) and not complete and not _survives(reading, site, response):
             return Extraction(value=None, marker=site.marker, reason="truncated")

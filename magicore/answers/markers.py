@@ -47,7 +47,7 @@ _WORD: Final = re.compile(
         [*_\s]{{0,3}}(?:\([^()\n]{{0,60}}\))?[*_`\s]{{0,3}}(?P<colon>[:=]|\u2192|->)[*_\s]{{0,3}}
       |
         (?:\s+(?:choice|option|letter|value))?
-        (?:\s+(?:to|for|of|in|from|that|we|you|I|which|as|based|given|after|among|here)\b(?:[^.!?\n:"]|"[^"\n]{{0,200}}"){{0,120}}?)?
+        (?:\s+(?:to|for|of|in|from|that|we|you|I|which|as|based|given|after|among|here)\b[^.!?\n:"]{{0,120}}?(?:"[^"\n]{{0,160}}"[^.!?\n:"]{{0,80}}?)?)?
         (?:,[^.!?\n:",]{{0,100}},)?{_ADVERB}\s*(?<![\w])(?P<is>{_IS})\b{_ADVERB}[*_\s]{{0,3}}:?
       |
         (?P<bare>[*_]{{0,2}}[ \t]*\n|[ \t]+(?=[$\d(\\]))
@@ -83,7 +83,7 @@ _CHANGED: Final = re.compile(
 )
 _CORRECTED: Final = re.compile(r"\b[Tt]he (?:correct|corrected|right|actual) (?!answer)(?:\w+ ){1,6}?is (?=[\d$(*-])")
 _HEADING: Final = re.compile(
-    r"\n[*_#\s]*(?:my\s+)?(?:overall\s+)?(?:confidence|justification|note|disclaimer|explanation|feedback)\b[^\n:]{0,40}:"
+    r"\n[ \t*_#]*+(?:my\s)?(?:overall\s)?(?:confidence|justification|note|disclaimer|explanation|feedback)\b[^\n:]{0,40}:"
     r"|\bconfidence\s*(?:level|score|rating)?[^\n.:]{0,30}(?::|=|\bis\b|\bof\b)",
     re.IGNORECASE,
 )

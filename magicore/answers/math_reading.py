@@ -11,7 +11,7 @@ from magicore.answers.markers import Site
 from magicore.answers.number_reading import NumberReader
 from magicore.answers.readings import Found, Nothing, Reading
 from magicore.answers.refusals import declines
-from magicore.answers.response import Response, Sentence, sentences
+from magicore.answers.response import Response, Sentence, closing_sentences, sentences
 
 _MATH: Final = re.compile(r"\$\$(?P<d>[^$]+)\$\$|\$(?P<s>(?:\\\$|[^$\n])+)\$|\\\((?P<p>.+?)\\\)|\\\[(?P<b>.+?)\\\]", re.DOTALL)
 _NEXT_IN_LIST: Final = re.compile(r"[\s$.]*(?:[,;]|\\text\{\s*and\s*\}|\band\b|\\quad)+[\s$,;]*(?:\\text\{\s*and\s*\}|\band\b)?[\s$]*")
@@ -24,6 +24,7 @@ _NAMED: Final = re.compile(r"^(?:\\angle\s*[A-Za-z]+|m\\angle\s*[A-Za-z]+|[A-Za-
 _DRESS: Final = re.compile(r"^(?:\s|\\[,;:!]|\*|`|\\displaystyle)+|(?:\s|\\[,;:!]|[.,;:!?*`])+$")
 _HAS_VALUE: Final = re.compile(r"\d|\\[a-zA-Z]|[a-zA-Z]")
 _LONGEST: Final = 100_000
+_LONGEST_GAP: Final = 60
 _LONGEST_IN_PROSE: Final = 2_000
 
 
@@ -56,7 +57,7 @@ class MathReader:
     def fallback(self) -> Reading:
         """The expression of the closing sentences, where nothing marks an answer."""
         text = self.response.text
-        return self._last_of(list(sentences(text, 0, len(text))))
+        return self._last_of(closing_sentences(text))
 
     def _last_of(self, parts: list[Sentence]) -> Reading:
         for part in reversed(parts):
@@ -69,7 +70,7 @@ class MathReader:
         """Where a list of boxes that ends with this one begins: three boxes with commas between are one answer."""
         first, following = start, site.start
         for box in reversed(self._boxes[: bisect_left(self._boxes, site.start, key=lambda box: box.start)]):
-            if box.inner is None or not _NEXT_IN_LIST.fullmatch(self.response.text, box.end, following):
+            if box.inner is None or following - box.end > _LONGEST_GAP or not _NEXT_IN_LIST.fullmatch(self.response.text, box.end, following):
                 break
             first, following = box.inner[0], box.start
         return first

@@ -12,7 +12,7 @@ from magicore.answers.number import ParsedNumber, parse_number
 from magicore.answers.numerals import CARDINALS, SCALES
 from magicore.answers.readings import Found, Nothing, Reading
 from magicore.answers.refusals import declines, finds_fault
-from magicore.answers.response import Response, Sentence, sentences
+from magicore.answers.response import Response, Sentence, closing_sentences, sentences
 from magicore.answers.units import CURRENCY_SIGNS, known_unit
 
 _SEP: Final = r"(?:,|\{,\}|,?\\!|,?\\,|'|_|\.|[ ](?=\d{3}(?!\d)))"
@@ -53,6 +53,7 @@ _MOST_TOKENS: Final = 400
 _LONGEST_TOKEN: Final = 400
 _LOOK_BACK: Final = 4000
 _RESULTS: Final = 3
+_LONGEST_GAP: Final = 60
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -252,7 +253,7 @@ class NumberReader:
     def fallback(self) -> Reading:
         """The number of the closing sentences, where nothing marks an answer."""
         text = self.response.text
-        parts = [part for part in sentences(text, 0, len(text)) if not _CLOSING.search(part.text)]
+        parts = [part for part in closing_sentences(text) if not _CLOSING.search(part.text)]
         reading = self._last_of(parts)
         if isinstance(reading, Found):
             return Found(value=reading.value, start=reading.start, end=reading.end, marker="last-number")
@@ -336,14 +337,17 @@ def _outside_asides(sentence: Sentence, found: Sequence[Token]) -> list[Token]:
 def _listed(text: str, found: Sequence[Token]) -> bool:
     """Whether different numbers stand side by side as a list."""
     pairs = zip(found, found[1:], strict=False)
-    return any(_COMMA.fullmatch(text[a.end : b.start]) and a.value != b.value for a, b in pairs)
+    return any(
+        a.value != b.value and b.start - a.end <= _LONGEST_GAP and _COMMA.fullmatch(text[a.end : b.start])
+        for a, b in pairs
+    )
 
 
 def _doubt(text: str, found: Sequence[Token]) -> Nothing | None:
     """Nothing where two numbers are offered, or a range."""
     for left, right in zip(found, found[1:], strict=False):
         gap = text[left.end : right.start]
-        if left.value == right.value:
+        if left.value == right.value or len(gap) > _LONGEST_GAP:
             continue
         if _OR.fullmatch(gap) and not _approximates(left.parsed, right.parsed):
             return Nothing(reason="conflicting answers")

@@ -1,11 +1,15 @@
 """A model's response made ready for reading: what is not its final say is blanked out, and nothing moves."""
 
 import re
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
 from magicore.answers.characters import plain
+
+MOST_SENTENCES: Final = 200
+"""How many closing sentences are read where nothing marks an answer."""
 
 _THINK_CLOSE: Final = re.compile(r"</(?:think|thinking|thought|reasoning|scratchpad)>|<\|end_of_thought\|>", re.IGNORECASE)
 _THINK_OPEN: Final = re.compile(r"<(?:think|thinking|thought|reasoning|scratchpad)>|<\|begin_of_thought\|>", re.IGNORECASE)
@@ -13,7 +17,7 @@ _LEADING_HEADER: Final = re.compile(r"\s*(?:<\|im_start\|>|<\|start_header_id\|>
 _ROLE_TOKEN: Final = re.compile(
     r"<\|(?:im_start|im_end|endoftext|end_of_text|eot_id|start_header_id|user|assistant|system|end)\|>|</s>|<end_of_turn>"
 )
-_NEXT_QUESTION: Final = re.compile(r"\n\s*(?:Human|User|Question|Problem|Q)\s*\d*\s*:", re.IGNORECASE)
+_NEXT_QUESTION: Final = re.compile(r"\n[ \t]*+(?:Human|User|Question|Problem|Q)\s?\d{0,3}\s?:", re.IGNORECASE)
 _ANSWERED: Final = re.compile(r"\\boxed|answer\W{0,4}\s?(?:is|:)|####", re.IGNORECASE)
 _CALCULATOR: Final = re.compile(r"<<[^<>\n]{0,200}>>")
 _SENTENCE_END: Final = re.compile(
@@ -87,6 +91,11 @@ def sentences(text: str, start: int, end: int) -> Iterator[Sentence]:
     last = _trimmed(text, begin, end)
     if last:
         yield last
+
+
+def closing_sentences(text: str) -> list[Sentence]:
+    """The last sentences of `text`, at most `MOST_SENTENCES`, in order."""
+    return list(deque(sentences(text, 0, len(text)), maxlen=MOST_SENTENCES))
 
 
 def _trimmed(text: str, start: int, end: int) -> Sentence | None:

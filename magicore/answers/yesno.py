@@ -8,7 +8,7 @@ from typing import Final
 from magicore.answers.markers import Site
 from magicore.answers.readings import Found, Nothing, Reading
 from magicore.answers.refusals import declines
-from magicore.answers.response import Response, Sentence, sentences
+from magicore.answers.response import Response, Sentence, closing_sentences, sentences
 
 _YES: Final = frozenset("yes yeah yep true correct sí oui ja да evet hai 是 はい 예 نعم हाँ sim".split())
 _NO: Final = frozenset("no nope false incorrect non nein нет hayır iie 否 不是 いいえ 아니요 لا नहीं não".split())
@@ -66,7 +66,7 @@ class YesNoReader:
     def fallback(self) -> Reading:
         """Yes or no where nothing marks an answer: the closing word, the opening word, the conclusion."""
         text = self.response.text
-        parts = list(sentences(text, 0, len(text)))
+        parts = closing_sentences(text)
         if not parts:
             return None
         for part in reversed(parts):
