@@ -6,6 +6,7 @@ MagicoreError
 │   └── CapabilityError        what was asked cannot be done with this model or method
 ├── MissingExtraError          an optional package is absent; says how to install it
 ├── StoreError                 a run directory cannot be read, written, or belongs to another run
+├── WorkerError                processes that parse mathematical answers cannot be started
 └── LanguageModelError         a language model failed; ``retryable`` says whether trying again can help
     ├── ConnectionFailed       nothing answered at the address
     ├── AuthenticationFailed   the key was refused or is missing
@@ -40,6 +41,7 @@ __all__ = [
     "RewardModelError",
     "StoreError",
     "UnknownNameError",
+    "WorkerError",
 ]
 
 
@@ -65,6 +67,10 @@ class MissingExtraError(MagicoreError):
 
 class StoreError(MagicoreError):
     """A run directory or its store cannot be used."""
+
+
+class WorkerError(MagicoreError):
+    """The processes in which mathematical answers are parsed cannot be started, so that none can be compared."""
 
 
 class LanguageModelError(MagicoreError):

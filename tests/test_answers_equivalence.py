@@ -17,10 +17,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from magicore.answers import Key, WorkerError, canonical_key, canonical_keys, classes, equivalent, pool, same
+from magicore.answers import Key, canonical_key, canonical_keys, classes, equivalent, pool, same
 from magicore.answers.kinds import Kind
 from magicore.answers.numeric import Unrepresentable, add, decode, encode, factorial, power
 from magicore.answers.pool import Reply, answer
+from magicore.errors import WorkerError
 
 LEAST_SHARE_RIGHT = 0.96
 CAREFUL = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])

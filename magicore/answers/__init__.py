@@ -9,14 +9,12 @@ from magicore.answers.classes import aclasses, classes, partition
 from magicore.answers.equivalence import equivalent, same
 from magicore.answers.extract import Extraction, extract
 from magicore.answers.kinds import KINDS, Kind
-from magicore.answers.pool import WorkerError
 
 __all__ = [
     "KINDS",
     "Extraction",
     "Key",
     "Kind",
-    "WorkerError",
     "aclasses",
     "canonical_key",
     "canonical_keys",

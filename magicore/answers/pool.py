@@ -20,7 +20,6 @@ from typing import Any, Final
 
 from magicore.answers.forms import Request, Value
 from magicore.answers.worker import read_frame, write_frame
-from magicore.errors import MagicoreError
 
 MAX_WORKERS: Final = 4
 MIN_BATCH: Final = 8
@@ -32,10 +31,6 @@ REPLY_LIMIT: Final = 10.0
 """Seconds by the clock after which a worker that does not answer is ended; its own limits come first."""
 MAX_JOBS: Final = 5000
 """Jobs after which a worker is replaced, so that the parser's caches cannot grow without bound."""
-
-
-class WorkerError(MagicoreError):
-    """Worker processes cannot be started, so mathematics cannot be compared."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -103,7 +98,7 @@ class _Worker:
                 env=_environment(),
             )
         except (OSError, TypeError) as error:
-            raise WorkerError(f"Cannot start {sys.executable!r} as a worker to parse mathematics: {error}.") from error
+            raise _no_worker(f"Cannot start {sys.executable!r} as a worker to parse mathematics: {error}.") from error
         self.replies, self.jobs = queue.SimpleQueue(), 0
         threading.Thread(target=_pump, args=(self.process.stdout, self.replies), daemon=True).start()
         try:
@@ -112,7 +107,7 @@ class _Worker:
             ready = None
         if ready is None:
             self.stop()
-            raise WorkerError(
+            raise _no_worker(
                 "A worker to parse mathematics did not start; "
                 f"run `{sys.executable} -m magicore.answers.worker < /dev/null` to see why."
             )
@@ -139,6 +134,12 @@ def _pump(stream: Any, replies: "queue.SimpleQueue[Any]") -> None:
     except (OSError, ValueError):  # the stream was closed or cut inside a frame
         pass
     replies.put(None)
+
+
+def _no_worker(sentence: str) -> Exception:
+    from magicore.errors import WorkerError  # only when needed: it brings in NumPy, which a worker does without
+
+    return WorkerError(sentence)
 
 
 def _environment() -> dict[str, str]:

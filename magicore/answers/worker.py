@@ -14,8 +14,8 @@ import signal
 import sys
 from typing import IO, Any, Final
 
-MEMORY_LIMIT: Final = 640 << 20
-"""Bytes of address space that a worker may use; a fresh one takes about a third."""
+MEMORY_LIMIT: Final = 512 << 20
+"""Bytes of address space that a worker may use; a fresh one takes about 75 million."""
 TIME_LIMIT: Final = 1.0
 """Processor seconds that one job may take."""
 END_LIMIT: Final = 1.2
