@@ -1,0 +1,254 @@
+"""The worker that samples for a local model: one thread, one batch, requests admitted as rows come free.
+
+Requests of many problems that wait at the same time share every step. The k chains of a question share one reading of
+its prompt. When a chain ends its row goes to whoever waits, so the batch stays full while chains end at their own pace.
+
+In a deterministic engine every request runs by itself instead, in passes of a fixed number of rows in which sample i
+always has row i mod rows: then sample i is the same to the last bit whether it is drawn with 3 others, with 39, or
+alone.
+"""
+
+from __future__ import annotations
+
+import queue
+import random
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, InvalidStateError
+from dataclasses import dataclass, field
+
+import torch
+
+from magicore.errors import ContextExceeded, LanguageModelError, MagicoreError
+from magicore.llms.base import Message
+from magicore.llms.local.batch import Batch, Row, Wanted
+from magicore.llms.local.loading import LoadedModel
+from magicore.llms.local.prompts import Prompt, PromptReader, prompt_tokens
+
+FIXED_ROWS = 16
+_GATHER_S = 0.005
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sampled:
+    """What came of a job: its chains in order, and the length of its prompt in tokens."""
+
+    rows: tuple[Row, ...]
+    prompt_tokens: int
+
+
+@dataclass(eq=False, kw_only=True)
+class Job:
+    """One request: a conversation, and for each chain wanted of it its sample index and how to draw it."""
+
+    messages: Sequence[Message]
+    prefill: str | None
+    wanted: Sequence[tuple[int, Wanted]]
+    future: Future[Sampled] = field(default_factory=Future)
+    finished: dict[int, Row] = field(default_factory=dict)
+
+    def row(self, place: int, room: int) -> Row:
+        """The chain at ``place``, in a context that has ``room`` for so many tokens."""
+        _, wanted = self.wanted[place]
+
+        def done(row: Row) -> None:
+            self.finished[place] = row
+
+        return Row(
+            wanted=wanted,
+            limit=min(wanted.limit, room),
+            done=done,
+            draw=random.Random(wanted.key),
+            cancelled=self.future.cancelled,
+        )
+
+    def resolve(self, prompt: Prompt) -> bool:
+        """Hand over the chains if all are finished; whether they are."""
+        if len(self.finished) < len(self.wanted):
+            return False
+        rows = tuple(self.finished[place] for place in range(len(self.wanted)))
+        self._settle(lambda: self.future.set_result(Sampled(rows=rows, prompt_tokens=len(prompt.tokens))))
+        return True
+
+    def fail(self, error: BaseException) -> None:
+        """Hand over why there are no chains."""
+        self._settle(lambda: self.future.set_exception(error))
+
+    def _settle(self, settle: Callable[[], None]) -> None:
+        try:
+            settle()
+        except InvalidStateError:  # whoever waited has given up in the meantime
+            return
+
+
+class Engine:
+    """Samples in a thread of its own. The thread starts, and loads the model, with the first request."""
+
+    def __init__(self, load: Callable[[], LoadedModel], *, rows: int, deterministic: bool) -> None:
+        self._load = load
+        self._rows = rows
+        self._deterministic = deterministic
+        self._inbox: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._lock = threading.Lock()
+
+    def submit(self, job: Job) -> None:
+        """Take a job on; its future resolves when all its chains are there."""
+        with self._lock:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="magicore-local-model", daemon=True)
+                self._thread.start()
+        self._inbox.put(job)
+
+    def close(self) -> None:
+        """Give up what is under way, end the thread and wait for it. A later job starts a new one."""
+        with self._lock:
+            thread, self._thread = self._thread, None
+        if thread is not None:
+            self._inbox.put(None)
+            thread.join()
+
+    def _run(self) -> None:
+        try:
+            loaded = self._load()
+        except MagicoreError as error:
+            self._refuse(error)
+            return
+        work = _Alone(loaded) if self._deterministic else _Together(loaded, self._rows)
+        with torch.inference_mode():
+            while True:
+                arrived = self._arrived(wait=not work.jobs)
+                work.jobs.extend(job for job in arrived if job is not None)
+                if None in arrived:
+                    break
+                try:
+                    work.turn()
+                except Exception as error:  # noqa: BLE001 - whatever it was, those who wait must hear of it
+                    for job in work.drop():
+                        job.fail(LanguageModelError(f"sampling failed ({type(error).__name__}: {error})"))
+        for job in work.drop():
+            job.fail(LanguageModelError("the model was closed"))
+
+    def _arrived(self, *, wait: bool) -> list[Job | None]:
+        """The jobs in the inbox; with ``wait`` at least one, and those that come right behind it."""
+        found: list[Job | None] = []
+        if wait:
+            found.append(self._inbox.get())
+            time.sleep(_GATHER_S)
+        while not self._inbox.empty():
+            found.append(self._inbox.get())
+        return found
+
+    def _refuse(self, error: MagicoreError) -> None:
+        """Tell everyone that the model cannot be loaded."""
+        while (job := self._inbox.get()) is not None:
+            job.fail(error)
+
+
+class _Together:
+    """All jobs in one batch."""
+
+    def __init__(self, loaded: LoadedModel, rows: int) -> None:
+        self.jobs: deque[Job] = deque()
+        self._loaded = loaded
+        self._batch = Batch(loaded, rows)
+        self._reader = PromptReader(loaded, reuse=True)
+        self._begun: dict[Job, Prompt] = {}
+        self._places: dict[Job, int] = {}
+
+    def turn(self) -> None:
+        """Admit what fits, and draw one token for every chain."""
+        self._admit()
+        if self._batch.active:
+            self._batch.step()
+        for job in [job for job in self.jobs if job in self._begun]:
+            if job.future.cancelled() or job.resolve(self._begun[job]):
+                self._forget(job)
+
+    def drop(self) -> list[Job]:
+        """Stop everything; gives the jobs that were not done."""
+        left = list(self.jobs)
+        self._batch = self._batch.emptied()
+        self.jobs.clear()
+        self._begun.clear()
+        self._places.clear()
+        return left
+
+    def _admit(self) -> None:
+        for job in list(self.jobs):
+            if self._batch.free == 0:
+                return
+            if job.future.cancelled():
+                self._forget(job)
+                continue
+            first = self._places.get(job, 0)
+            if first == len(job.wanted):
+                continue
+            prompt = self._begun.get(job) or _read(self._reader, self._loaded, job)
+            if prompt is None:
+                self.jobs.remove(job)
+                continue
+            self._begun[job] = prompt
+            last = min(len(job.wanted), first + self._batch.free)
+            room = self._loaded.context - len(prompt.tokens)
+            self._places[job] = last
+            self._batch.add(prompt, [job.row(place, room) for place in range(first, last)])
+
+    def _forget(self, job: Job) -> None:
+        self.jobs.remove(job)
+        self._begun.pop(job, None)
+        self._places.pop(job, None)
+
+
+class _Alone:
+    """Each job by itself, in passes of a fixed shape."""
+
+    def __init__(self, loaded: LoadedModel) -> None:
+        self.jobs: deque[Job] = deque()
+        self._loaded = loaded
+        self._reader = PromptReader(loaded, reuse=False)
+
+    def turn(self) -> None:
+        """Do the job that has waited longest."""
+        job = self.jobs[0]
+        prompt = None if job.future.cancelled() else _read(self._reader, self._loaded, job)
+        if prompt is not None:
+            passes: dict[int, list[int]] = {}
+            for place, (index, _) in enumerate(job.wanted):
+                passes.setdefault(index // FIXED_ROWS, []).append(place)
+            for places in passes.values():
+                self._pass(job, prompt, places)
+            job.resolve(prompt)
+        self.jobs.popleft()
+
+    def drop(self) -> list[Job]:
+        """Stop everything; gives the jobs that were not done."""
+        left = list(self.jobs)
+        self.jobs.clear()
+        return left
+
+    def _pass(self, job: Job, prompt: Prompt, places: Sequence[int]) -> None:
+        rows: list[Row | None] = [None] * FIXED_ROWS
+        for place in places:
+            rows[job.wanted[place][0] % FIXED_ROWS] = job.row(place, self._loaded.context - len(prompt.tokens))
+        batch = Batch(self._loaded, FIXED_ROWS, fixed=True)
+        batch.add(prompt, rows)
+        while batch.active:
+            batch.step()
+
+
+def _read(reader: PromptReader, loaded: LoadedModel, job: Job) -> Prompt | None:
+    """Read a job's prompt; ``None`` if it cannot be, which the job is then told."""
+    try:
+        tokens = prompt_tokens(loaded.tokenizer, job.messages, job.prefill)
+        if len(tokens) >= loaded.context:
+            raise ContextExceeded(
+                f"the prompt has {len(tokens)} tokens, the model reads {loaded.context}; shorten it, or take a model "
+                "that reads more"
+            )
+        return reader.read(tokens)
+    except MagicoreError as error:
+        job.fail(error)
+        return None
