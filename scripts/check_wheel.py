@@ -32,7 +32,7 @@ def packed_files(wheel: Path) -> set[str]:
 
 def main() -> None:
     """Compare the two; end with 1 and the differences where there are any."""
-    if len(sys.argv) != 2:  # noqa: PLR2004
+    if len(sys.argv) != 2:
         raise SystemExit("usage: python scripts/check_wheel.py WHEEL")
     tracked, packed = tracked_files(), packed_files(Path(sys.argv[1]))
     faults = [f"left out of the wheel: {name}" for name in sorted(tracked - packed)]

@@ -45,7 +45,7 @@ def export(folder: Path, dtype: torch.dtype = torch.bfloat16) -> None:
 
 def main() -> None:
     """Export into the folder named on the command line."""
-    if len(sys.argv) != 2:  # noqa: PLR2004
+    if len(sys.argv) != 2:
         raise SystemExit("usage: python scripts/export_embedded.py FOLDER")
     folder = Path(sys.argv[1])
     if not (folder / DONE).exists():
