@@ -18,6 +18,7 @@ from magicore.runtime.scoring import ScoringService
 from magicore.runtime.stored import StoredModel
 from magicore.store.run_store import RunStore
 from magicore.types import Problem, Result, Review
+from reward_models.types import OutcomeScore, Solution, StepScore, StepScores, Unscored
 
 PROBLEM = Problem(id="q", question="How many?", kind="number", answer="72")
 Tell = Callable[[Request], Reply]
@@ -87,8 +88,8 @@ def solve(
     engine = Engine(
         models={role: StoredModel(model, store) for role, model in named.items()},
         prompts=load_prompts(prompts),
-        orm=None if orm is None else ScoringService(orm, store),
-        prm=None if prm is None else ScoringService(prm, store),
+        orm=None if orm is None else ScoringService(orm, store, kind="orm"),
+        prm=None if prm is None else ScoringService(prm, store, kind="prm"),
     )
 
     async def run() -> Result:
@@ -108,3 +109,71 @@ def calls(result: Result) -> dict[str, int]:
 def reviews(result: Result) -> list[Review]:
     """Every review of every round."""
     return [review for round in result.rounds for review in round.reviews]
+
+
+class TableORM:
+    """Outcome scores by solution text; texts that are not in the table are unscored."""
+
+    name = "table-orm"
+
+    def __init__(self, table: Mapping[str, float]) -> None:
+        self._table = table
+        self.seen: list[str] = []
+
+    def score(self, solutions: Sequence[Solution]) -> list[OutcomeScore]:
+        self.seen += [solution.text for solution in solutions]
+        return [self._one(solution.text) for solution in solutions]
+
+    def _one(self, text: str) -> OutcomeScore:
+        if text not in self._table:
+            return OutcomeScore(value=None, unscored=Unscored(code="unreadable", reason="not in the table"))
+        return OutcomeScore(value=self._table[text], raw=self._table[text])
+
+
+class TablePRM:
+    """Step scores by solution text, one for each step."""
+
+    name = "table-prm"
+    aggregation = "product"
+
+    def __init__(self, table: Mapping[str, Sequence[float]]) -> None:
+        self._table = table
+
+    def score(self, solutions: Sequence[Solution]) -> list[StepScores]:
+        return [
+            StepScores(
+                steps=solution.steps,
+                scores=tuple(StepScore(value=v) for v in self._table[solution.text]),
+            )
+            for solution in solutions
+        ]
+
+
+def chain_text(*steps: str) -> str:
+    return "\n".join(f"Step {i}: {step}" for i, step in enumerate(steps, 1))
+
+
+# An easy question of five chains, worked by hand: S = 1.72 1.61 .44 1.6819 .6
+EASY = [
+    chain_text("a", "The final answer is 72."),
+    chain_text("b", "The final answer is 72."),
+    chain_text("c", "The final answer is 36."),
+    chain_text("d", "d2", "The final answer is 72."),
+    chain_text("I do not know."),
+]
+EASY_O = dict(zip(EASY, (0.91, 0.85, 0.30, 0.88, 0.10), strict=True))
+EASY_S = dict(zip(EASY, ([0.9, 0.9], [0.8, 0.95], [0.7, 0.2], [0.99, 0.9, 0.9], [0.5]), strict=True))
+# A hard one.
+HARD = [chain_text(f"h{i}", f"The final answer is {a}.") for i, a in enumerate((5, 7, 9, 11, 5))]
+HARD_O = dict(zip(HARD, (0.30, 0.28, 0.26, 0.22, 0.25), strict=True))
+HARD_S = dict(zip(HARD, ([0.5, 0.4], [0.6, 0.5], [0.4, 0.7], [0.3, 0.6], [0.5, 0.5]), strict=True))
+
+CALIBRATION = {
+    "mu": 1.0,
+    "sigma": 0.4,
+    "n": 10,
+    "population": "batch",
+    "orm": "o",
+    "prm": "p",
+    "aggregation": "product",
+}

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import magicore
+from family import CALIBRATION, EASY, EASY_O, EASY_S, HARD, HARD_O, HARD_S, TableORM, TablePRM, chain_text
 from magicore import Problem, Run
 from magicore.errors import CapabilityError, InputError, UnknownNameError
 from magicore.llms.base import Request
@@ -18,49 +19,6 @@ from magicore.methods.magicore import Magicore
 from magicore.roles.reviewer import shown_solution
 from magicore.types import Chain, ScoredChain
 from reward_models.steps import split_steps
-from reward_models.types import OutcomeScore, Solution, StepScore, StepScores, Unscored
-
-
-class TableORM:
-    """Outcome scores by solution text; texts that are not in the table are unscored."""
-
-    name = "table-orm"
-
-    def __init__(self, table: Mapping[str, float]) -> None:
-        self._table = table
-        self.seen: list[str] = []
-
-    def score(self, solutions: Sequence[Solution]) -> list[OutcomeScore]:
-        self.seen += [solution.text for solution in solutions]
-        return [self._one(solution.text) for solution in solutions]
-
-    def _one(self, text: str) -> OutcomeScore:
-        if text not in self._table:
-            return OutcomeScore(value=None, unscored=Unscored(code="unreadable", reason="not in the table"))
-        return OutcomeScore(value=self._table[text], raw=self._table[text])
-
-
-class TablePRM:
-    """Step scores by solution text, one for each step."""
-
-    name = "table-prm"
-    aggregation = "product"
-
-    def __init__(self, table: Mapping[str, Sequence[float]]) -> None:
-        self._table = table
-
-    def score(self, solutions: Sequence[Solution]) -> list[StepScores]:
-        return [
-            StepScores(
-                steps=solution.steps,
-                scores=tuple(StepScore(value=v) for v in self._table[solution.text]),
-            )
-            for solution in solutions
-        ]
-
-
-def chain_text(*steps: str) -> str:
-    return "\n".join(f"Step {i}: {step}" for i, step in enumerate(steps, 1))
 
 
 def by_role(solver: Sequence[str], refiner: Callable[[int], str] | None = None) -> Callable[[Request, int], str]:
@@ -77,32 +35,6 @@ def by_role(solver: Sequence[str], refiner: Callable[[int], str] | None = None) 
         return refiner(parent)
 
     return script
-
-
-# methods.md, section 3, first row: easy. S = 1.72 1.61 .44 1.6819 .6
-EASY = [
-    chain_text("a", "The final answer is 72."),
-    chain_text("b", "The final answer is 72."),
-    chain_text("c", "The final answer is 36."),
-    chain_text("d", "d2", "The final answer is 72."),
-    chain_text("I do not know."),
-]
-EASY_O = dict(zip(EASY, (0.91, 0.85, 0.30, 0.88, 0.10), strict=True))
-EASY_S = dict(zip(EASY, ([0.9, 0.9], [0.8, 0.95], [0.7, 0.2], [0.99, 0.9, 0.9], [0.5]), strict=True))
-# Second row: hard.
-HARD = [chain_text(f"h{i}", f"The final answer is {a}.") for i, a in enumerate((5, 7, 9, 11, 5))]
-HARD_O = dict(zip(HARD, (0.30, 0.28, 0.26, 0.22, 0.25), strict=True))
-HARD_S = dict(zip(HARD, ([0.5, 0.4], [0.6, 0.5], [0.4, 0.7], [0.3, 0.6], [0.5, 0.5]), strict=True))
-
-CALIBRATION = {
-    "mu": 1.0,
-    "sigma": 0.4,
-    "n": 10,
-    "population": "batch",
-    "orm": "o",
-    "prm": "p",
-    "aggregation": "product",
-}
 
 
 def solve(

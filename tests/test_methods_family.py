@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
-from family import PROBLEM, Script, answer, calls, refused, reviews, solve, verdict
 
+from family import PROBLEM, Script, answer, calls, refused, reviews, solve, verdict
 from magicore.errors import CapabilityError, InputError, UnknownNameError
 from magicore.llms.base import Request
 from magicore.llms.scripted import ScriptedModel, ScriptedReply
