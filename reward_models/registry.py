@@ -47,6 +47,7 @@ class Builtin(NamedTuple):
 # One line a name, in alphabetical order.
 OUTCOME_MODELS: dict[str, Builtin] = {
     "constant": Builtin("reward_models.scripted:constant_orm", "the same score for every solution, constant:0.5"),
+    "cross-encoder": Builtin("reward_models.remote.pairs:load", "question and solution as a pair, by vLLM's /score"),
     "deepconf": Builtin("reward_models.confidence:deepconf", "group confidence from top log-probabilities"),
     "judge": Builtin("reward_models.judges:judge_orm", "a language model's score of the whole solution, judge:MODEL"),
     "likelihood": Builtin("reward_models.likelihood:likelihood", "the solver's own mean token probability"),

@@ -184,7 +184,8 @@ def save_model(model: torch.nn.Module, folder: Path, *, architecture: str | None
     config["architectures"] = [architecture or type(model).__name__]
     (folder / "config.json").write_text(json.dumps(config))
     prefix = "model." if type(model).__name__.endswith("Model") else ""
-    tensors = {prefix + key: value.detach().contiguous() for key, value in model.state_dict().items()}
+    tied = "lm_head.weight" if model.config.tie_word_embeddings else None
+    tensors = {prefix + key: value.detach().contiguous() for key, value in model.state_dict().items() if key != tied}
     save_file(tensors | (heads or {}), folder / "model.safetensors", metadata={"format": "pt"})
 
 

@@ -19,7 +19,7 @@ TAG = 116624
 def write(tokenizer: TextTokenizer, question: str, steps: Sequence[str]) -> Reading:
     """``question step ки\\nstep ки``, read at each tag itself."""
     text = f"{question} " + "\n".join(f"{step} ки" for step in steps)
-    return tagged([*tokenizer.start, *tokenizer.encode(text)], TAG, len(steps))
+    return tagged([tokenizer.special("<|begin_of_text|>"), *tokenizer.encode(text)], TAG, len(steps))
 
 
 FAMILY = Family(

@@ -60,9 +60,9 @@ class Family:
         Raises:
             CheckpointError: It does not.
         """
-        vocabulary = tokenizer.backend.get_vocab()
         for text, wanted in self.tokens.items():
-            found = [vocabulary[text]] if text in vocabulary else tokenizer.encode(text)
+            named = tokenizer.find(text)
+            found = tokenizer.encode(text) if named is None else [named]
             if found[-1:] != [wanted]:
                 raise CheckpointError(f"the tokenizer encodes {text!r} as {found}, but {self.name} reads token {wanted}")
 

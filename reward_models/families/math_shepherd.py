@@ -14,12 +14,13 @@ from reward_models.families.reading import Reading
 from reward_models.families.tokens import TextTokenizer
 
 TAG = 12902
+BEGIN = 1
 
 
 def write(tokenizer: TextTokenizer, question: str, steps: Sequence[str]) -> Reading:
     """``question step ки\\nstep ки``, read at each tag itself."""
     text = f"{question} " + "\n".join(f"{step} ки" for step in steps)
-    return tagged([*tokenizer.start, *tokenizer.encode(text)], TAG, len(steps))
+    return tagged([BEGIN, *tokenizer.encode(text)], TAG, len(steps))
 
 
 FAMILY = Family(

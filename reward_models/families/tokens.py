@@ -40,10 +40,15 @@ class TextTokenizer:
         Raises:
             CheckpointError: The tokenizer has no such token.
         """
-        found = self.backend.get_vocab().get(name)
+        found = self.find(name)
         if found is None:
             raise CheckpointError(f"the tokenizer has no token {name!r}, so it belongs to another model family")
-        return int(found)
+        return found
+
+    def find(self, name: str) -> int | None:
+        """The id of a token as the vocabulary spells it, or ``None``."""
+        found = self.backend.convert_tokens_to_ids(name)
+        return int(found) if found is not None and self.backend.convert_ids_to_tokens(found) == name else None
 
     @property
     def start(self) -> list[int]:

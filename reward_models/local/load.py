@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import torch
 import transformers
-from transformers import AutoConfig, AutoModel, AutoTokenizer, BitsAndBytesConfig
+from transformers import AutoConfig, AutoModel, AutoTokenizer, BitsAndBytesConfig, LlamaConfig
 from transformers.utils import logging as transformers_logging
 
 from reward_models.errors import CheckpointError, MissingExtraError
@@ -109,7 +109,7 @@ def _load_backbone(checkpoint: Checkpoint, quantize: Quantize | None, dtype: tor
         options["quantization_config"] = _quantisation(quantize, dtype)
     source: Any = checkpoint.folder
     if internlm2.is_internlm2(checkpoint.config):
-        config = AutoConfig.for_model("llama", **internlm2.llama_config(checkpoint.config))
+        config = LlamaConfig.from_dict(internlm2.llama_config(checkpoint.config))
         options["state_dict"] = {
             name.removeprefix("model."): values
             for key, tensor in checkpoint.tensors()
