@@ -80,6 +80,8 @@ class FakeVllm:
             return self.pool(call.body)
         if call.path == "/classify" and self.task == "classify":
             return self.classify(call.body)
+        if call.path == "/score" and self.task == "classify":
+            return self.score(call.body)
         return Answer({"detail": "Not Found"}, status=404)
 
     def refuse(self, message: str) -> Answer:
@@ -128,6 +130,23 @@ class FakeVllm:
             {"index": at, "label": "LABEL_0", "probs": row, "num_classes": len(row)} for at, row in enumerate(rows)
         ]
         return Answer({"id": "classify-1", "object": "list", "model": "served", "data": items, "usage": {}})
+
+    def score(self, body: dict[str, Any]) -> Answer:
+        pairs = list(zip(body["text_1"], body["text_2"], strict=True))
+        if any(len(text) > self.limit for _, text in pairs):
+            return self.refuse(f"This model's maximum context length is {self.limit} tokens.")
+        scores = [pair_logit(*pair) for pair in pairs]
+        if self.fault == "always-activated" or (body["use_activation"] and self.fault != "regression"):
+            scores = [sigmoid(score) for score in scores]
+        items = [{"index": at, "object": "score", "score": score} for at, score in enumerate(scores)]
+        if self.fault == "short":
+            items = items[:-1]
+        usage = {"prompt_tokens": 5 * len(pairs)}
+        return Answer({"object": "list", "model": "served", "data": items[::-1], "usage": usage})
+
+
+def pair_logit(question: str, text: str) -> float:
+    return number([len(question), *text.encode()], "pair ")
 
 
 def probabilities(ids: Sequence[int], labels: Sequence[int]) -> Row:

@@ -8,16 +8,30 @@ from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
-from fake_engines import FakeGeneration, FakeSglang, FakeVllm, log_probability, logits, number, pair
+from fake_engines import (
+    FakeGeneration,
+    FakeSglang,
+    FakeVllm,
+    log_probability,
+    logits,
+    number,
+    pair,
+    pair_logit,
+    sigmoid,
+)
 from fake_servers import Answer, Call, FakeServer, Respond, serving
-from reward_models.errors import ScoringServerError, StepCountError
+from reward_models.errors import CapabilityError, ScoringServerError, StepCountError
 from reward_models.families import eurus_prm, internlm2_reward, math_shepherd, qwen_math_prm, qwen_math_rm, rlhflow
 from reward_models.families.family import Family
 from reward_models.families.implicit import ImplicitEngine
 from reward_models.families.reading import Reading
 from reward_models.names import parse_model_name
+from reward_models.registry import load_outcome_model
 from reward_models.remote.engine import RemoteEngine
 from reward_models.remote.model import RemoteImplicitEngine, open_engine
+from reward_models.remote.pairs import PairModel
+from reward_models.remote.transport import Transport
+from reward_models.types import Solution
 
 SHEPHERD, QWEN, INTERN, RM = math_shepherd.FAMILY, qwen_math_prm.FAMILY, internlm2_reward.FAMILY, qwen_math_rm.FAMILY
 TAG = math_shepherd.TAG
@@ -336,3 +350,50 @@ def test_fingerprint_names_engine_address_and_model(engine: Opened) -> None:
     assert client.fingerprint == f"vllm math-shepherd@vllm+{server.url} served"
     assert client.context == 4096
     assert number([1]) != number([2])
+
+
+PAIRS = [Solution(question=" q ", text=f"{at} is right.\n") for at in range(40)]
+
+
+def test_vllm_pairs_go_to_score() -> None:
+    odd = [
+        Solution(question="q", text=" "),
+        Solution(question="q", text="\ud800"),
+        Solution(question="q", text="x" * 99),
+    ]
+    with serving(FakeVllm(task="classify", limit=64)) as server:
+        model = load_outcome_model(f"cross-encoder@vllm+{server.url}")
+        assert isinstance(model, PairModel)
+        scores = model.score([*PAIRS[:3], *odd, *PAIRS[3:]])
+        model.close()
+        assert {call.body["use_activation"] for call in server.calls[3:]} == {False}
+        assert max(len(call.body["text_2"]) for call in server.calls if call.body) <= 16
+    read = [*scores[:3], *scores[6:]]
+    assert [score.raw for score in read] == [pair_logit("q", solution.text.strip()) for solution in PAIRS]
+    assert [score.value for score in read] == pytest.approx([sigmoid(score.raw or 0.0) for score in read])
+    codes = [score.unscored.code if score.unscored else None for score in scores[3:6]]
+    assert codes == ["empty_step", "unreadable", "past_context"]
+    assert model.usage.prompt_tokens > 5 * 40
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"), [("always-activated", "not the logistic function"), ("short", "3 scores for 4 pairs")]
+)
+def test_vllm_wrong_pair_scores_are_refused(fault: str, words: str) -> None:
+    with serving(FakeVllm(task="classify", fault=fault)) as server:
+        model = PairModel(
+            parse_model_name(f"cross-encoder@vllm+{server.url}"), Transport([server.url], model="cross-encoder")
+        )
+        with pytest.raises((ScoringServerError, StepCountError), match=words):
+            model.score(PAIRS)
+        model.close()
+
+
+def test_vllm_pairs_of_a_regression_head_and_wrong_servers() -> None:
+    with serving(FakeVllm(task="classify", fault="regression")) as server:
+        model = load_outcome_model(f"cross-encoder@vllm+{server.url}")
+        assert model.score(PAIRS[:1])[0].raw == pair_logit("q", "0 is right.")
+    with serving(FakeVllm()) as server, pytest.raises(ScoringServerError, match="404"):
+        load_outcome_model(f"cross-encoder@vllm+{server.url}").score(PAIRS)
+    with pytest.raises(CapabilityError, match=r"cross-encoder@vllm\+http"):
+        load_outcome_model("cross-encoder:BAAI/bge-reranker-v2-m3")
