@@ -49,21 +49,70 @@ OUTCOME_MODELS: dict[str, Builtin] = {
     "constant": Builtin("reward_models.scripted:constant_orm", "the same score for every solution, constant:0.5"),
     "cross-encoder": Builtin("reward_models.remote.pairs:load", "question and solution as a pair, by vLLM's /score"),
     "deepconf": Builtin("reward_models.confidence:deepconf", "group confidence from top log-probabilities"),
+    "internlm2-1.8b-reward": Builtin("reward_models.families.internlm2_reward:load_small", "InternLM2-1.8B-reward"),
+    "internlm2-20b-reward": Builtin("reward_models.families.internlm2_reward:load_20b", "InternLM2-20B-reward"),
+    "internlm2-7b-reward": Builtin(
+        "reward_models.families.internlm2_reward:load", "InternLM2-7B-reward, MAgICoRe's outcome model"
+    ),
+    "internlm2-reward": Builtin(
+        "reward_models.families.internlm2_reward:load", "any InternLM2 reward model, also as converted"
+    ),
     "judge": Builtin("reward_models.judges:judge_orm", "a language model's score of the whole solution, judge:MODEL"),
     "likelihood": Builtin("reward_models.likelihood:likelihood", "the solver's own mean token probability"),
+    "qwen2.5-math-rm": Builtin("reward_models.families.qwen_math_rm:load", "any model of Qwen2.5-Math-RM's kind"),
+    "qwen2.5-math-rm-72b": Builtin("reward_models.families.qwen_math_rm:load", "Qwen2.5-Math-RM-72B"),
     "random": Builtin("reward_models.scripted:random_orm", "a random score, fixed by the text and a seed, random:7"),
+    "reasonflux-prm-1.5b": Builtin(
+        "reward_models.families.reasonflux:load_small", "ReasonFlux-PRM-1.5B, one score a solution"
+    ),
+    "rlhflow-orm": Builtin("reward_models.families.rlhflow:load_orm", "any RLHFlow Llama 3.1 ORM"),
+    "rlhflow-orm-deepseek": Builtin(
+        "reward_models.families.rlhflow:load_orm_deepseek", "RLHFlow 8B ORM, Deepseek data"
+    ),
+    "rlhflow-orm-mistral": Builtin("reward_models.families.rlhflow:load_orm", "RLHFlow 8B ORM, Mistral data"),
     "scripted": Builtin("reward_models.scripted:scripted_orm", "given scores from a JSON file, scripted:FILE"),
     "self-certainty": Builtin("reward_models.confidence:self_certainty", "divergence of the tokens from uniform"),
+    "sequence-classification": Builtin(
+        "reward_models.families.sequence_classifier:load", "any one-label classifier, chat template"
+    ),
+    "skywork-reward-v2": Builtin(
+        "reward_models.families.sequence_classifier:load_skywork", "Skywork-Reward-V2 8B, or its sizes"
+    ),
     "thinkprm": Builtin("reward_models.families.thinkprm:load_orm", "ThinkPRM: long thought and P(yes) of the whole"),
 }
 PROCESS_MODELS: dict[str, Builtin] = {
     "arithmetic": Builtin("reward_models.arithmetic:arithmetic", "checks the equations written in each step, by rule"),
     "constant": Builtin("reward_models.scripted:constant_prm", "the same score for every step, constant:0.5"),
+    "erprm": Builtin("reward_models.families.erprm:load", "erPRM, entropy-regularised, on Llama 3.1"),
+    "eurus-prm": Builtin(
+        "reward_models.families.eurus_prm:load", "EurusPRM: implicit rewards against a reference model"
+    ),
+    "eurus-prm-stage1": Builtin("reward_models.families.eurus_prm:load_stage1", "EurusPRM-Stage1"),
+    "eurus-prm-stage2": Builtin("reward_models.families.eurus_prm:load", "EurusPRM-Stage2"),
     "genprm": Builtin("reward_models.families.genprm:load", "GenPRM: a written critique and P(Yes) of each step"),
     "judge": Builtin("reward_models.judges:judge_prm", "a language model's score of each step, judge:MODEL"),
+    "llama-prm800k": Builtin("reward_models.families.versa_prm:load_llama_prm800k", "Llama-PRM800K, VersaPRM's format"),
+    "math-psa": Builtin("reward_models.families.math_psa:load", "Math-PSA of openr, on Qwen2.5"),
+    "math-shepherd": Builtin("reward_models.families.math_shepherd:load", "Math-Shepherd 7B, MAgICoRe's process model"),
+    "qwen-prm800k": Builtin("reward_models.families.versa_prm:load_qwen_prm800k", "Qwen-PRM800K, VersaPRM's format"),
+    "qwen2.5-math-7b-prm800k": Builtin("reward_models.families.qwen_math_prm:load_prm800k", "Qwen2.5-Math-7B-PRM800K"),
+    "qwen2.5-math-prm": Builtin("reward_models.families.qwen_math_prm:load", "any model of Qwen2.5-Math-PRM's kind"),
+    "qwen2.5-math-prm-72b": Builtin("reward_models.families.qwen_math_prm:load_72b", "Qwen2.5-Math-PRM-72B"),
+    "qwen2.5-math-prm-7b": Builtin("reward_models.families.qwen_math_prm:load", "Qwen2.5-Math-PRM-7B"),
     "random": Builtin("reward_models.scripted:random_prm", "random step scores, fixed by text and seed, random:7"),
+    "reasonflux-prm-7b": Builtin("reward_models.families.reasonflux:load_7b", "ReasonFlux-PRM-7B"),
+    "rlhflow-prm": Builtin("reward_models.families.rlhflow:load_prm", "any RLHFlow Llama 3.1 PRM"),
+    "rlhflow-prm-deepseek": Builtin(
+        "reward_models.families.rlhflow:load_prm_deepseek", "RLHFlow 8B PRM, Deepseek data"
+    ),
+    "rlhflow-prm-mistral": Builtin("reward_models.families.rlhflow:load_prm", "RLHFlow 8B PRM, Mistral data"),
     "scripted": Builtin("reward_models.scripted:scripted_prm", "given step scores from a JSON file, scripted:FILE"),
+    "skywork-o1-prm": Builtin("reward_models.families.skywork_o1:load", "any model of Skywork-o1-Open-PRM's kind"),
+    "skywork-o1-prm-1.5b": Builtin("reward_models.families.skywork_o1:load_small", "Skywork-o1-Open-PRM 1.5B"),
+    "skywork-o1-prm-7b": Builtin("reward_models.families.skywork_o1:load", "Skywork-o1-Open-PRM 7B"),
     "thinkprm": Builtin("reward_models.families.thinkprm:load_prm", "ThinkPRM: long thought, P(yes) up to each step"),
+    "trl-prm": Builtin("reward_models.families.trl_prm:load", "any token classifier trained by TRL's PRMTrainer"),
+    "versa-prm": Builtin("reward_models.families.versa_prm:load", "VersaPRM, 14 subjects"),
 }
 
 # Packages that come with an extra of the distribution.

@@ -1,12 +1,12 @@
 """Time the scoring engine against the plain path and against padded batches, on the same texts and weights, in one run.
 
 * plain: one chain a forward pass, logits of the whole vocabulary at every position, as published code scores (once);
-* padded: batches of 8 in input order, padded on the right, logits of the whole vocabulary, as common evaluators do;
+* padded: batches of 8 in input order, padded on the right, whole-vocabulary logits, as common evaluators do;
 * engine: ours.
 
-8 questions of about 100 tokens with 40 chains of about 150 tokens each, whose lengths vary as those of real solutions to
-grade-school problems do (coefficient of variation .38). The model is a Llama of SmolLM2-135M's shape with random weights
-and the real vocabulary of a reward model's family. The three paths take turns question by question, and each question's
+8 questions of about 100 tokens with 40 chains of about 150 tokens each, whose lengths vary as those of real solutions
+to grade-school problems do (coefficient of variation .38). The model is a Llama of SmolLM2-135M's shape with random
+weights and the real vocabulary of a reward model's family. The three paths take turns question by question, and each question's
 best time of all repeats counts, so that other load on the machine disturbs them alike and little.
 
     python scripts/bench_scoring.py --json bench.json
@@ -18,7 +18,6 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import os
 import random
 import resource
 import subprocess
@@ -34,7 +33,6 @@ from typing import Any
 import torch
 from rich.console import Console
 from rich.table import Table
-from torch import Tensor
 from torch.nn.functional import linear
 from transformers import LlamaConfig, LlamaForCausalLM
 
@@ -44,6 +42,7 @@ from reward_models.families.heads import TokenPair
 from reward_models.families.reading import Reading
 from reward_models.local.device import threads
 from reward_models.local.engine import LocalEngine
+from reward_models.local.trie import common_prefix
 
 BATCH = 8
 PATHS = ("plain", "padded", "engine")
@@ -103,10 +102,11 @@ def question(rng: random.Random) -> str:
     first, second = rng.sample(GOODS, 2)
     a, b, c, d = (rng.randrange(12, 97) for _ in range(4))
     return (
-        f"{who} has {a} {first} and buys {b} more at the market on Saturday. On Sunday {who} gives a third of them to "
-        f"{other}, who already owns {c} {second} and trades every {rng.randrange(2, 6)} {second} for one of the {first}. "
-        f"Later that week they put everything together in {rng.randrange(3, 9)} boxes of the same size, except for {d} "
-        f"{second} that are kept for a friend. How many {first} and {second} are there in each box, and what is left over?"
+        f"{who} has {a} {first} and buys {b} more at the market on Saturday. On Sunday {who} gives a third of them "
+        f"to {other}, who already owns {c} {second} and trades every {rng.randrange(2, 6)} {second} for one of the "
+        f"{first}. Later that week they put everything together in {rng.randrange(3, 9)} boxes of the same size, except for {d} "
+        f"{second} that are kept for a friend. How many {first} and {second} are there in each box, and "
+        "what is left over?"
     )
 
 
@@ -114,7 +114,7 @@ def chain(rng: random.Random, tokens: float) -> list[str]:
     """Steps of a made-up solution with about the wanted number of tokens, whatever they are worth."""
     steps: list[str] = []
     length = 0.0
-    while length < tokens or len(steps) < 2:  # noqa: PLR2004 - a solution has a step and an answer
+    while length < tokens or len(steps) < 2:
         a, b, who, what = rng.randrange(2, 99), rng.randrange(2, 99), rng.choice(NAMES), rng.choice(GOODS)
         forms = (
             f"First we add the {what} that {who} has, which gives {a} + {b} = {a + b} {what} in total.",
@@ -151,7 +151,10 @@ def spread(model: LlamaForCausalLM, pair: TokenPair, readings: Sequence[Reading]
     """Set the row of the good token so that the probabilities of these readings span .05 to .95."""
     device = model.device
     states = torch.cat(
-        [model.model(torch.tensor([r.ids], device=device)).last_hidden_state[0, list(r.reads)].float() for r in readings]
+        [
+            model.model(torch.tensor([r.ids], device=device)).last_hidden_state[0, list(r.reads)].float()
+            for r in readings
+        ]
     )
     mean = states.mean(0)
     direction = torch.linalg.svd((states - mean).cpu(), full_matrices=False).Vh[0].to(device)
@@ -225,7 +228,9 @@ def matrix_rate(model: LlamaForCausalLM, device: str) -> float:
     layer = model.model.layers[0]
     weights = [layer.self_attn.q_proj.weight, layer.self_attn.o_proj.weight]
     weights += [layer.mlp.gate_proj.weight, layer.mlp.up_proj.weight, layer.mlp.down_proj.weight]
-    inputs = {size: torch.randn(1024, size, dtype=torch.bfloat16, device=device) for size in {w.shape[1] for w in weights}}
+    inputs = {
+        size: torch.randn(1024, size, dtype=torch.bfloat16, device=device) for size in {w.shape[1] for w in weights}
+    }
     rounds = 1 if device == "cpu" else 200
     with torch.inference_mode():
         begin, _ = clock(device)
@@ -250,7 +255,7 @@ def needed_operations(tokens: int, readings: Sequence[Reading]) -> float:
     shared = min(len(reading.ids) for reading in readings)
     seen = 0
     for reading in readings:
-        prefix = max(len(os.path.commonprefix([reading.ids, other.ids])) for other in readings if other is not reading)
+        prefix = max(common_prefix(reading.ids, other.ids) for other in readings if other is not reading)
         length = len(reading.ids)
         seen += (length * (length + 1) - min(prefix, shared) * (min(prefix, shared) + 1)) // 2
     return linear_part + 4.0 * seen * hidden * (layers - 1)
@@ -291,7 +296,9 @@ def measure(setting: Setting, options: argparse.Namespace, console: Console) -> 
                 if repeat == 0:
                     scores[name] += found
                 rates.append(matrix_rate(model, options.device))
-            console.print(f"  {setting.vocabulary}: repeat {repeat + 1}, question {at + 1} of {len(groups)}", style="dim")
+            console.print(
+                f"  {setting.vocabulary}: repeat {repeat + 1}, question {at + 1} of {len(groups)}", style="dim"
+            )
     computed = engine.tokens_computed // options.repeats
     totals = {name: {"wall": sum(b.wall for b in best[name]), "cpu": sum(b.cpu for b in best[name])} for name in PATHS}
     operations = _operations(groups, computed)
@@ -303,13 +310,15 @@ def measure(setting: Setting, options: argparse.Namespace, console: Console) -> 
 
 def _operations(groups: Sequence[Sequence[Reading]], computed: int) -> float:
     total = sum(len(reading.ids) for group in groups for reading in group)
-    return sum(
-        needed_operations(computed * sum(len(r.ids) for r in group) // total, group) for group in groups
-    )
+    return sum(needed_operations(computed * sum(len(r.ids) for r in group) // total, group) for group in groups)
 
 
 def _summary(
-    groups: Sequence[Sequence[Reading]], computed: int, totals: dict[str, dict[str, float]], operations: float, rate: float
+    groups: Sequence[Sequence[Reading]],
+    computed: int,
+    totals: dict[str, dict[str, float]],
+    operations: float,
+    rate: float,
 ) -> dict[str, Any]:
     tokens = sum(len(reading.ids) for group in groups for reading in group)
     ours = totals["engine"]
@@ -319,7 +328,8 @@ def _summary(
         "seconds": totals,
         "tokens_per_second": {name: tokens / totals[name]["wall"] for name in PATHS},
         "speedup": {
-            against: {kind: totals[against][kind] / ours[kind] for kind in ("wall", "cpu")} for against in ("plain", "padded")
+            against: {kind: totals[against][kind] / ours[kind] for kind in ("wall", "cpu")}
+            for against in ("plain", "padded")
         },
         "matrix_rate": rate,
         "needed_operations": operations,
@@ -356,7 +366,11 @@ def peak(setting: Setting, name: str, options: argparse.Namespace) -> int:
     text, chains = texts(1, options.chains)[0]
     group = [setting.family.write(words, text, steps) for steps in chains]
     model = build(setting.vocabulary, options.device)
-    run = engine_path(model, pair)[0] if name == "engine" else {"plain": plain_path, "padded": padded_path}[name](model, pair)
+    run = (
+        engine_path(model, pair)[0]
+        if name == "engine"
+        else {"plain": plain_path, "padded": padded_path}[name](model, pair)
+    )
     run(group[:1])  # what is allocated once for all
     if options.device.startswith("cuda"):
         torch.cuda.reset_peak_memory_stats()

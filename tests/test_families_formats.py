@@ -10,10 +10,9 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-import tiny_models as tiny  # noqa: E402
-
-from reward_models.errors import TagInTextError  # noqa: E402
-from reward_models.families import (  # noqa: E402
+import tiny_models as tiny
+from reward_models.errors import TagInTextError
+from reward_models.families import (
     eurus_prm,
     internlm2_reward,
     math_psa,
@@ -26,8 +25,8 @@ from reward_models.families import (  # noqa: E402
     trl_prm,
     versa_prm,
 )
-from reward_models.families.tokens import TextTokenizer  # noqa: E402
-from reward_models.local.load import load_tokenizer  # noqa: E402
+from reward_models.families.tokens import TextTokenizer
+from reward_models.local.load import load_tokenizer
 
 
 def made(factory: Callable[[Path], None]) -> Callable[..., TextTokenizer]:
@@ -54,7 +53,9 @@ def test_math_shepherd_ids(mistral: TextTokenizer) -> None:
     math_shepherd.FAMILY.check_tokenizer(mistral)
 
 
-def test_math_shepherd_tag_glued_to_a_word_is_no_tag_and_a_tag_in_the_question_is_refused(mistral: TextTokenizer) -> None:
+def test_math_shepherd_tag_glued_to_a_word_is_no_tag_and_a_tag_in_the_question_is_refused(
+    mistral: TextTokenizer,
+) -> None:
     assert math_shepherd.write(mistral, "Q", ["glueки"]).ids.count(12902) == 1
     with pytest.raises(TagInTextError, match="12902"):
         math_shepherd.write(mistral, "What does ки mean?", ["one"])
@@ -100,7 +101,9 @@ def test_rlhflow_reads_before_each_plus(llama3: TextTokenizer) -> None:
         "<|begin_of_text|><|start_header_id|>system<|end_header_id|>\n\nCutting Knowledge Date: December 2023\n"
         "Today Date: 26 Jul 2024\n\n<|eot_id|><|start_header_id|>user<|end_header_id|>\n\nQ one<|eot_id|>"
     )
-    assert text.endswith("<|start_header_id|>user<|end_header_id|>\n\ntwo<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n")
+    assert text.endswith(
+        "<|start_header_id|>user<|end_header_id|>\n\ntwo<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n"
+    )
     once = rlhflow.write(llama3, "Q", ["one"])
     assert reading.ids[: len(once.ids)] == once.ids, "one forward pass sees what the published loop shows"
 

@@ -17,9 +17,9 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-import tiny_models as tiny  # noqa: E402
-
-from reward_models.families import (  # noqa: E402
+import tiny_models as tiny
+from reward_models.cache import MemoryScoreCache
+from reward_models.families import (
     erprm,
     eurus_prm,
     internlm2_reward,
@@ -34,14 +34,13 @@ from reward_models.families import (  # noqa: E402
     trl_prm,
     versa_prm,
 )
-from reward_models.cache import MemoryScoreCache  # noqa: E402
-from reward_models.families.family import Family  # noqa: E402
-from reward_models.families.reading import Reading  # noqa: E402
-from reward_models.families.tokens import TextTokenizer  # noqa: E402
-from reward_models.local import load  # noqa: E402
-from reward_models.local.load import load_tokenizer as read_tokenizer  # noqa: E402
-from reward_models.names import ModelName  # noqa: E402
-from reward_models.types import Solution, Step  # noqa: E402
+from reward_models.families.family import Family
+from reward_models.families.reading import Reading
+from reward_models.families.tokens import TextTokenizer
+from reward_models.local import load
+from reward_models.local.load import load_tokenizer as read_tokenizer
+from reward_models.names import ModelName
+from reward_models.types import Solution, Step
 
 QUESTION = "Natalia sold clips to 48 friends in April, and half as many in May. How many in all?"
 STEPS = (
@@ -64,7 +63,14 @@ def solution(*texts: str, name: str | None = None) -> Solution:
 def batch() -> list[Solution]:
     """Chains that share beginnings, a duplicate, one that begins another, a second question, in a shuffled order."""
     a, b, c, d, e = STEPS
-    chains = [solution(a, b, c), solution(a, b), solution(a, d, c), solution(e), solution(a, b, c), solution(d, e, a, b)]
+    chains = [
+        solution(a, b, c),
+        solution(a, b),
+        solution(a, d, c),
+        solution(e),
+        solution(a, b, c),
+        solution(d, e, a, b),
+    ]
     other = Solution(question="What is 7 * 8?", text=f"{e}\n{b}\n", steps=solution(e, b).steps)
     chains.append(other)
     random.Random(3).shuffle(chains)
@@ -246,9 +252,7 @@ CASES = {
         make=causal(llama, 10, 12),
         plain=pair(10, 12),
     ),
-    "skywork-o1-prm": Case(
-        load=skywork_o1.load, tokenizer=tiny.qwen_tokenizer, make=make_skywork, plain=value_head
-    ),
+    "skywork-o1-prm": Case(load=skywork_o1.load, tokenizer=tiny.qwen_tokenizer, make=make_skywork, plain=value_head),
     "versa-prm on Llama": Case(
         load=versa_prm.load,
         tokenizer=tiny.llama3_tokenizer,
@@ -357,9 +361,7 @@ def test_a_family_equals_the_plain_computation(name: str, tmp_path: Path, tokeni
     words = str(tokenizers(case.tokenizer))
     family = inspect.getclosurevars(case.load).nonlocals["family"]
     model, heads = case.make(tmp_path, spanning_row(family, tokenizer_of(words)))
-    loaded = case.load(
-        ModelName(provider=family.name, name=str(tmp_path)), device="cpu", dtype="fp32", tokenizer=words
-    )
+    loaded = case.load(ModelName(provider=family.name, name=str(tmp_path)), device="cpu", dtype="fp32", tokenizer=words)
     written = readings(family, loaded.tokenizer)
     expected = [case.plain(model, heads, torch.tensor([r.ids]), r.reads) for r in written]
     flat = [value for row in expected for value in row]
@@ -421,7 +423,9 @@ def test_internlm2_conversion_can_be_written_and_loaded_again(tmp_path: Path, to
     assert config["architectures"] == ["LlamaForSequenceClassification"] and "auto_map" not in config
     options = {"device": "cpu", "dtype": "fp32", "tokenizer": str(tokenizers(tiny.internlm2_tokenizer))}
     scores = [
-        internlm2_reward.load(ModelName(provider="internlm2-reward", name=str(tmp_path / part)), **options).score(batch())
+        internlm2_reward.load(ModelName(provider="internlm2-reward", name=str(tmp_path / part)), **options).score(
+            batch()
+        )
         for part in ("source", "target")
     ]
     assert [s.raw for s in scores[0]] == pytest.approx([s.raw for s in scores[1]], abs=1e-6)

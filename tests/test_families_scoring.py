@@ -257,9 +257,7 @@ def test_logistic_does_not_overflow() -> None:
 
 def test_a_wrong_tokenizer_is_refused_when_the_model_is_put_together() -> None:
     with pytest.raises(CheckpointError, match="648"):
-        FamilyProcessModel(
-            name="x", family=math_shepherd.FAMILY, tokenizer=TextTokenizer(Letters()), engine=Counting()
-        )
+        FamilyProcessModel(name="x", family=math_shepherd.FAMILY, tokenizer=TextTokenizer(Letters()), engine=Counting())
 
 
 def test_implicit_scores_are_the_scaled_difference_and_sum_over_a_step() -> None:

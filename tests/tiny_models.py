@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import functools
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -148,7 +149,13 @@ def internlm2_tokenizer(folder: Path) -> None:
             "rstrip": False,
             "normalized": False,
         }
-        for name, number in (("<s>", 1), ("</s>", 2), ("<|reward|>", 92527), ("<|im_end|>", 92542), ("<|im_start|>", 92543))
+        for name, number in (
+            ("<s>", 1),
+            ("</s>", 2),
+            ("<|reward|>", 92527),
+            ("<|im_end|>", 92542),
+            ("<|im_start|>", 92543),
+        )
     ]
     state["model"]["vocab"] |= {token["content"]: token["id"] for token in state["added_tokens"]}
     fast = PreTrainedTokenizerFast(
@@ -177,7 +184,9 @@ def qwen2(**more: Any) -> Qwen2Config:
     return Qwen2Config(vocab_size=152064, **SIZES, **_ROPE, **more)
 
 
-def save_model(model: torch.nn.Module, folder: Path, *, architecture: str | None = None, heads: Tensors | None = None) -> None:
+def save_model(
+    model: torch.nn.Module, folder: Path, *, architecture: str | None = None, heads: Tensors | None = None
+) -> None:
     """Write weights and configuration; heads that transformers has no class for are added to the weights."""
     model.config.save_pretrained(folder)
     config = json.loads((folder / "config.json").read_text())
@@ -227,15 +236,16 @@ def internlm2_checkpoint(
     for key, value in model.state_dict().items():
         if "_proj" in key and key.split(".")[-2] in {"q_proj", "k_proj", "v_proj"}:
             continue
-        for old, new in names.items():
-            key = key.replace(old, new)
-        tensors["v_head.weight" if key == "score.weight" else key] = value.contiguous()
+        renamed = functools.reduce(lambda text, pair: text.replace(*pair), names.items(), key)
+        tensors["v_head.weight" if key == "score.weight" else renamed] = value.contiguous()
     for index, layer in enumerate(model.model.layers):
         attention = layer.self_attn
         q = attention.q_proj.weight.detach().view(groups, heads // groups, width, -1)
         k = attention.k_proj.weight.detach().view(groups, 1, width, -1)
         v = attention.v_proj.weight.detach().view(groups, 1, width, -1)
-        tensors[f"model.layers.{index}.attention.wqkv.weight"] = torch.cat((q, k, v), dim=1).reshape(-1, 32).contiguous()
+        tensors[f"model.layers.{index}.attention.wqkv.weight"] = (
+            torch.cat((q, k, v), dim=1).reshape(-1, 32).contiguous()
+        )
     save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
     fields = {key: value for key, value in SIZES.items() if key != "initializer_range"}
     fields |= {"model_type": "internlm2", "architectures": ["InternLM2ForRewardModel"], "vocab_size": 92544}

@@ -24,7 +24,7 @@ Quantize = Literal["8bit", "4bit"]
 def factory(family: Family, checkpoint: str | None = None) -> Callable[..., FamilyModel]:
     """A factory for one name: the family with its default checkpoint, or with the one given here."""
 
-    def load(
+    def load(  # noqa: PLR0913 - the registry reads the options that exist from this signature
         name: ModelName,
         *,
         device: str = "auto",
@@ -57,7 +57,14 @@ def factory(family: Family, checkpoint: str | None = None) -> Callable[..., Fami
             )
         try:
             opened, placement, words = open_local(
-                family, name, checkpoint, device=device, dtype=dtype, quantize=quantize, budget=budget, tokenizer=tokenizer
+                family,
+                name,
+                checkpoint,
+                device=device,
+                dtype=dtype,
+                quantize=quantize,
+                budget=budget,
+                tokenizer=tokenizer,
             )
             from reward_models.local.load import load_engine
 

@@ -13,8 +13,8 @@ from reward_models.families.tokens import TextTokenizer
 from reward_models.types import Activation
 
 Write = Callable[[TextTokenizer, str, Sequence[str]], Reading]
-"""Question and texts to a reading: the steps of a process reward model (one raw score each, in order), or for an outcome
-reward model the whole solution as the only text. Raises TagInTextError where the text imitates the family's tag."""
+"""Question and texts to a reading: the steps of a process reward model (one raw score each, in order), or for an
+outcome reward model the whole solution as the only text. Raises TagInTextError where the text imitates the family's tag."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +64,9 @@ class Family:
             named = tokenizer.find(text)
             found = tokenizer.encode(text) if named is None else [named]
             if found[-1:] != [wanted]:
-                raise CheckpointError(f"the tokenizer encodes {text!r} as {found}, but {self.name} reads token {wanted}")
+                raise CheckpointError(
+                    f"the tokenizer encodes {text!r} as {found}, but {self.name} reads token {wanted}"
+                )
 
 
 def tagged(ids: Sequence[int], tag: int, steps: int) -> Reading:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from reward_models.families.chat import QWEN_MATH_SYSTEM, chatml
 from reward_models.families.build import factory
+from reward_models.families.chat import QWEN_MATH_SYSTEM, chatml
 from reward_models.families.family import Family, tagged
 from reward_models.families.heads import MlpHead
 from reward_models.families.reading import Reading

@@ -1,5 +1,5 @@
-"""ReasonFlux-PRM (arXiv 2506.18896): the 7B is a Qwen2.5-Math-PRM without a system prompt of its own, the 1.5B a language
-model with a reward head beside it.
+"""ReasonFlux-PRM (arXiv 2506.18896): the 7B is a Qwen2.5-Math-PRM without a system prompt of its own, the 1.5B a
+language model with a reward head beside it.
 
 Fixture: the real Qwen vocabulary; ``reward_head.pt`` is read weights-only.
 """
@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from reward_models.families import qwen_math_prm
-from reward_models.families.chat import QWEN_MATH_SYSTEM
 from reward_models.families.build import factory
+from reward_models.families.chat import QWEN_MATH_SYSTEM
 from reward_models.families.family import Family
 from reward_models.families.heads import LinearHead
 from reward_models.families.reading import Reading

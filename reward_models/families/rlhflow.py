@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from reward_models.families.chat import llama3
 from reward_models.families.build import factory
+from reward_models.families.chat import llama3
 from reward_models.families.family import Family
 from reward_models.families.heads import TokenPair
 from reward_models.families.reading import Reading

@@ -1,7 +1,7 @@
 """A family and an engine make a reward model: solutions in, one typed outcome each out.
 
-Whatever cannot be scored is said so and why: an empty step, a step past the context, a thinking part that is skipped, a
-text that holds the model's own tag or half a surrogate pair. A number of scores that differs from the number of steps is
+Whatever cannot be scored is said so and why: an empty step, a step past the context, a thinking part that is skipped,
+a text that holds the model's own tag or half a surrogate pair. A number of scores that differs from the number of steps is
 an error, always.
 """
 
@@ -222,7 +222,9 @@ class _FamilyModel:
             return logistic(raw)
         if not 0.0 <= raw <= 1.0:
             raise ScaleError(
-                f"the score {raw:g} lies outside [0, 1]; declare mapping='sigmoid'", model=self.name, solution=solution.id
+                f"the score {raw:g} lies outside [0, 1]; declare mapping='sigmoid'",
+                model=self.name,
+                solution=solution.id,
             )
         return raw
 

@@ -31,7 +31,9 @@ class TextTokenizer:
             text.encode("utf-8")
         except UnicodeEncodeError as error:
             raise UnreadableTextError(f"character {error.start} is half of a surrogate pair") from None
-        ids: list[int] = self.backend(text, add_special_tokens=False, split_special_tokens=True, verbose=False)["input_ids"]
+        ids: list[int] = self.backend(text, add_special_tokens=False, split_special_tokens=True, verbose=False)[
+            "input_ids"
+        ]
         return ids
 
     def special(self, name: str) -> int:

@@ -22,7 +22,9 @@ def write(tokenizer: TextTokenizer, question: str, steps: Sequence[str]) -> Read
     """``question \\n\\nstep \\n\\n\\n\\nstep \\n\\n\\n\\n``, read at each tag itself."""
     tag = tokenizer.encode(" \n\n\n\n")
     if len(tag) != 1 or tag[0] not in TAGS:
-        raise CheckpointError(f"the tokenizer encodes the step tag ' \\n\\n\\n\\n' as {tag}, not as one of {sorted(TAGS)}")
+        raise CheckpointError(
+            f"the tokenizer encodes the step tag ' \\n\\n\\n\\n' as {tag}, not as one of {sorted(TAGS)}"
+        )
     text = f"{question} \n\n" + "".join(f"{step} \n\n\n\n" for step in steps)
     return tagged([*tokenizer.start, *tokenizer.encode(text)], tag[0], len(steps))
 

@@ -30,7 +30,9 @@ class Checkpoint:
     ``safe_revision`` is named where its weights have to be refused.
     """
 
-    def __init__(self, folder: Path, *, name: str, revision: str | None = None, safe_revision: str | None = None) -> None:
+    def __init__(
+        self, folder: Path, *, name: str, revision: str | None = None, safe_revision: str | None = None
+    ) -> None:
         self.folder = folder
         self.name = name
         self.revision = revision
@@ -60,7 +62,9 @@ class Checkpoint:
             weights = ["*.safetensors"] if safe else ["*.safetensors", "pytorch_model*.bin"]
             folder = Path(snapshot_download(where, revision=revision, allow_patterns=[*_SMALL_FILES, *weights]))
         except (RepositoryNotFoundError, LocalEntryNotFoundError, HfHubHTTPError, OSError, ValueError) as error:
-            raise CheckpointError(f"it is no folder here, and the Hub does not give it ({error})", model=where) from error
+            raise CheckpointError(
+                f"it is no folder here, and the Hub does not give it ({error})", model=where
+            ) from error
         return cls(folder, name=where, revision=folder.name, safe_revision=safe_revision)
 
     @property
@@ -73,7 +77,9 @@ class Checkpoint:
         """Changes whenever the weights may: the commit on the Hub, or sizes and times of a folder's weight files."""
         if self.revision:
             return f"{self.name}@{self.revision}"
-        stats = [(file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in sorted(set(self._files.values()))]
+        stats = [
+            (file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in sorted(set(self._files.values()))
+        ]
         heads = [(file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in self.folder.glob("*.pt")]
         return f"{self.folder.resolve()}@{[*stats, *heads]}"
 
@@ -116,7 +122,7 @@ class Checkpoint:
         for file in sorted(set(self._files.values())):
             if file.suffix == ".safetensors":
                 with safe_open(file, framework="pt") as opened:
-                    yield from ((key, opened.get_tensor(key)) for key in opened.keys())  # noqa: SIM118
+                    yield from ((key, opened.get_tensor(key)) for key in opened.keys())
             else:
                 yield from self._read_pickled(file).items()
 
@@ -166,7 +172,9 @@ class Checkpoint:
         pickled = self.folder / "pytorch_model.bin"
         if pickled.exists():
             return dict.fromkeys(self._read_pickled(pickled), pickled)
-        raise CheckpointError(f"{self.folder} holds no weights (model.safetensors or pytorch_model.bin)", model=self.name)
+        raise CheckpointError(
+            f"{self.folder} holds no weights (model.safetensors or pytorch_model.bin)", model=self.name
+        )
 
 
 def _is_zip(file: Path) -> bool:

@@ -162,7 +162,9 @@ class PackedDecoder:
 
     def _angles(self, hidden: Tensor, positions: Tensor) -> Tensor:
         """Cosines and sines, ``[2, tokens, 1, width / 2]``; both halves of a head share them."""
-        both = torch.stack([part[0, :, None, : self.width // 2] for part in self.backbone.rotary_emb(hidden, positions[None])])
+        both = torch.stack(
+            [part[0, :, None, : self.width // 2] for part in self.backbone.rotary_emb(hidden, positions[None])]
+        )
         return both.contiguous()
 
     def _buffers(self, hidden: Tensor, plan: _Plan, kept: Kept, depth: int) -> tuple[Tensor, Tensor]:

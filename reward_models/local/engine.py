@@ -75,7 +75,9 @@ class LocalEngine:
     def _halve(self, error: BaseException) -> None:
         self.budget //= 2
         if self.budget < _LEAST_BUDGET:
-            raise CapabilityError(f"out of memory on {self.device} even for {2 * self.budget} tokens at a time") from error
+            raise CapabilityError(
+                f"out of memory on {self.device} even for {2 * self.budget} tokens at a time"
+            ) from error
         if self.device.type == "cuda":
             torch.cuda.empty_cache()
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn.functional import linear
 
 from reward_models.errors import CheckpointError
-from reward_models.families.heads import Head, LinearHead, MlpHead, TokenLogProb, TokenPair
+from reward_models.families.heads import Head, LinearHead, MlpHead, TokenPair
 from reward_models.local.checkpoint import Checkpoint
 
 Score = Callable[[Tensor, Tensor], Tensor]
@@ -31,7 +31,7 @@ def build_head(head: Head, checkpoint: Checkpoint, backbone: Any, device: torch.
         return _linear((weight[0] - weight[1])[None].to(device), None)
     if isinstance(head, LinearHead):
         weight, bias = _linear_weights(head, checkpoint, size)
-        if head.outputs == 2:  # noqa: PLR2004 - (bad, good)
+        if head.outputs == 2:  # bad, good
             weight, bias = weight[1:] - weight[:1], None if bias is None else bias[1:] - bias[:1]
         return _linear(weight.to(device), None if bias is None else bias.to(device))
     if isinstance(head, MlpHead):
@@ -50,10 +50,13 @@ def _token_rows(checkpoint: Checkpoint, tokens: list[int], head: Head) -> Tensor
 def _vocabulary_key(checkpoint: Checkpoint) -> str:
     """The output matrix, or the input embeddings where the two are one."""
     for key in ("lm_head.weight", "output.weight", "model.embed_tokens.weight", "embed_tokens.weight"):
-        if checkpoint.has(key) and (key.startswith(("lm_head", "output")) or checkpoint.config.get("tie_word_embeddings")):
+        if checkpoint.has(key) and (
+            key.startswith(("lm_head", "output")) or checkpoint.config.get("tie_word_embeddings")
+        ):
             return key
     raise CheckpointError(
-        f"it is a {checkpoint.architecture} without a language-model head, which this family reads", model=checkpoint.name
+        f"it is a {checkpoint.architecture} without a language-model head, which this family reads",
+        model=checkpoint.name,
     )
 
 
@@ -75,7 +78,8 @@ def _linear_weights(head: LinearHead, checkpoint: Checkpoint, size: int) -> tupl
         bias = checkpoint.tensor(head.bias) if head.bias is not None and there else None
     if tuple(weight.shape) != (head.outputs, size):
         raise CheckpointError(
-            f"its head {head.weight} is {tuple(weight.shape)}, but ({head.outputs}, {size}) is read", model=checkpoint.name
+            f"its head {head.weight} is {tuple(weight.shape)}, but ({head.outputs}, {size}) is read",
+            model=checkpoint.name,
         )
     return weight, bias
 
@@ -92,7 +96,7 @@ def _mlp(head: MlpHead, checkpoint: Checkpoint, size: int, device: torch.device)
             f"its head is {tuple(first.shape)} and {tuple(last.shape)}, but {head.outputs} outputs are read",
             model=checkpoint.name,
         )
-    if head.outputs == 2:  # noqa: PLR2004 - (bad, good)
+    if head.outputs == 2:  # bad, good
         last, last_bias = last[1:] - last[:1], last_bias[1:] - last_bias[:1]
     weights = [weight.to(device) for weight in (first, first_bias, last, last_bias)]
 

@@ -9,12 +9,14 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from safetensors.torch import save_file
 from torch import Tensor
 
+from reward_models.families.heads import Head, LinearHead
 from reward_models.local.checkpoint import Checkpoint
 
 _NAMES = {
@@ -36,6 +38,11 @@ _TOP = {
 def is_internlm2(config: dict[str, Any]) -> bool:
     """Whether a configuration is InternLM2's own."""
     return config.get("model_type") == "internlm2"
+
+
+def native_head(head: Head) -> Head:
+    """The family's head under the name it has in InternLM2's own files."""
+    return replace(head, weight="v_head.weight") if isinstance(head, LinearHead) else head
 
 
 def llama_config(config: dict[str, Any]) -> dict[str, Any]:

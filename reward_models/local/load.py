@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import torch
 import transformers
-from transformers import AutoConfig, AutoModel, AutoTokenizer, BitsAndBytesConfig, LlamaConfig
+from transformers import AutoConfig, AutoModel, AutoTokenizer, BitsAndBytesConfig, LlamaConfig, LlamaModel
 from transformers.utils import logging as transformers_logging
 
 from reward_models.errors import CheckpointError, MissingExtraError
@@ -90,7 +90,8 @@ def _load_one(family: Family, checkpoint: Checkpoint, placement: Placement, want
         check_fits(_weight_bytes(checkpoint, bits), device, what=checkpoint.name)
     backbone = _load_backbone(checkpoint, placement.quantize, dtype, "auto" if spread else device)
     last = next(reversed(list(backbone.parameters()))).device
-    score = build_head(family.head, checkpoint, backbone, last)
+    head = internlm2.native_head(family.head) if internlm2.is_internlm2(checkpoint.config) else family.head
+    score = build_head(head, checkpoint, backbone, last)
     identity = f"{checkpoint.identity} {dtype} {placement.quantize or ''}"
     fingerprint = hashlib.sha256(identity.encode()).hexdigest()[:16]
     return LocalEngine(backbone, score, fingerprint=fingerprint, budget=placement.budget)
@@ -108,6 +109,7 @@ def _load_backbone(checkpoint: Checkpoint, quantize: Quantize | None, dtype: tor
     if quantize:
         options["quantization_config"] = _quantisation(quantize, dtype)
     source: Any = checkpoint.folder
+    loader: Any = AutoModel
     if internlm2.is_internlm2(checkpoint.config):
         config = LlamaConfig.from_dict(internlm2.llama_config(checkpoint.config))
         options["state_dict"] = {
@@ -116,14 +118,13 @@ def _load_backbone(checkpoint: Checkpoint, quantize: Quantize | None, dtype: tor
             for name, values in internlm2.llama_tensors(key, tensor, checkpoint.config)
             if name.startswith("model.")
         }
-        source = None
+        source, loader = None, LlamaModel
     else:
         config = AutoConfig.from_pretrained(checkpoint.folder, trust_remote_code=False)
+        options["trust_remote_code"] = False
     try:
         with _quiet():
-            model, info = AutoModel.from_pretrained(
-                source, config=config, trust_remote_code=False, output_loading_info=True, **options
-            )
+            model, info = loader.from_pretrained(source, config=config, output_loading_info=True, **options)
     except (OSError, ValueError, KeyError, RuntimeError) as error:
         raise CheckpointError(f"its weights cannot be loaded ({error})", model=checkpoint.name) from error
     if missing := sorted(info["missing_keys"]):

@@ -1,4 +1,4 @@
-"""The forward pass of transformers itself, in padded batches sorted by length: for architectures without a packed one."""
+"""The forward pass of transformers itself, in padded batches sorted by length, for other architectures."""
 
 from __future__ import annotations
 
