@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from magicore.errors import ConnectionFailed
+from magicore.errors import ConnectionFailed, LanguageModelError
 from magicore.llms.base import Generation, LanguageModel, Request, Traits, traits
 from magicore.llms.profile import EndpointProfile
 
@@ -54,20 +54,26 @@ class Balanced:
         """
         weight = request.sampling.max_tokens * len(request.indices)
         tried: list[_Replica] = []
+        lost = 0
         while True:
             replica = self._pick(tried)
             tried.append(replica)
             replica.outstanding += weight
             try:
                 generation = await replica.model.generate(request)
-            except ConnectionFailed:
+            except ConnectionFailed as error:
+                lost += error.lost
                 replica.rest_s = min(_LONGEST_REST_S, replica.rest_s * 2 or _FIRST_REST_S)
                 replica.rests_until = self._clock() + replica.rest_s
                 if len(tried) == len(self._replicas):
+                    error.lost = lost
                     raise
+            except LanguageModelError as error:
+                error.lost += lost
+                raise
             else:
                 replica.rest_s = replica.rests_until = 0.0
-                return generation
+                return replace(generation, lost=generation.lost + lost)
             finally:
                 replica.outstanding -= weight
 

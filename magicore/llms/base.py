@@ -68,10 +68,14 @@ class Request:
 
 @dataclass(frozen=True, kw_only=True)
 class Generation:
-    """What one request brought: completions in index order, and notes on what the endpoint would not do."""
+    """What one request brought: completions in index order, and notes on what the endpoint would not do.
+
+    ``lost`` counts replies on the way to these that never came or could not be read: what they cost is not known.
+    """
 
     completions: tuple[Completion, ...]
     notes: tuple[str, ...] = ()
+    lost: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)

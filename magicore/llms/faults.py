@@ -65,6 +65,7 @@ def connection_failed(error: BaseException, *, model: str, url: str, idle_s: flo
     """Why nothing came from the address, as far as the chain of exceptions says."""
     causes = list(_chain(error))
     kinds = {type(cause).__name__ for cause in causes}
+    sent = False
     if any(isinstance(cause, socket.gaierror) for cause in causes) or "getaddrinfo failed" in str(causes[-1]):
         said = f"the host of {url} is not known; check the address"
     elif any(isinstance(cause, ConnectionRefusedError) for cause in causes):
@@ -72,14 +73,14 @@ def connection_failed(error: BaseException, *, model: str, url: str, idle_s: flo
     elif kinds & {"ConnectTimeout"}:
         said = f"{url} does not answer; check the address and the network"
     elif kinds & {"ReadTimeout", "APITimeoutError", "TimeoutError"}:
-        said = f"{url} sent nothing for {idle_s:g} s; a slow server needs a longer idle_timeout"
+        said, sent = f"{url} sent nothing for {idle_s:g} s; a slow server needs a longer idle_timeout", True
     elif "SSL" in "".join(kinds):
         said = f"no secure connection to {url} ({_last(causes)})"
     elif kinds & {"ConnectError"}:
         said = f"no connection to {url} ({_last(causes)})"
     else:
-        said = f"the connection to {url} broke ({_last(causes)})"
-    return ConnectionFailed(said, model=model)
+        said, sent = f"the connection to {url} broke ({_last(causes)})", True
+    return ConnectionFailed(said, model=model, sent=sent)
 
 
 def status_error(error: openai.APIStatusError, *, model: str, url: str, sent: str, key: str) -> LanguageModelError:
@@ -107,7 +108,7 @@ def status_error(error: openai.APIStatusError, *, model: str, url: str, sent: st
         said = ContextExceeded(f"prompt and answer do not fit the context of {sent!r}{words}", model=model)
     elif status in (_REFUSED, _INVALID) and _FILTERED.search(words):
         said = RequestRefused(f"{url} filtered the prompt{words}", model=model)
-    elif status in (_TIMEOUT, _CONFLICT) or status >= 500:  # noqa: PLR2004
+    elif status in (_TIMEOUT, _CONFLICT) or status >= 500:
         said = LanguageModelError(f"{url} failed with status {status}{words}", model=model, retryable=True)
         wait = retry_after(error.response.headers)
         if wait is not None:
@@ -117,9 +118,10 @@ def status_error(error: openai.APIStatusError, *, model: str, url: str, sent: st
     return said
 
 
-def unreadable(why: str, *, model: str, url: str) -> BadReply:
-    """An answer that is no completion."""
-    return BadReply(f"{url} answered something unreadable ({why})", model=model)
+def unreadable(why: str, *, model: str, url: str, prompt: int | None = None, completion: int | None = None) -> BadReply:
+    """An answer that is no completion; ``prompt`` and ``completion`` are the tokens that it states."""
+    said = f"{url} answered something unreadable ({why})"
+    return BadReply(said, model=model, prompt=prompt, completion=completion)
 
 
 def refused_parameters(error: openai.APIStatusError, sent: Mapping[str, Any]) -> tuple[str, ...]:

@@ -1,7 +1,9 @@
 """How many samples to have in flight: found by trying, as TCP finds a line's capacity.
 
 The limit doubles while that brings more tokens a second, then grows by a tenth at a time; it stays where more brings
-nothing, and is halved when the endpoint asks to slow down. A slot is held while a call runs, never while it waits.
+nothing. It is halved when the endpoint asks to slow down, and when a token takes three times as long as at best without
+more of them coming; if that costs throughput it is taken back, and the endpoint is believed to have become slower. A
+slot is held while a call runs, never while it waits.
 """
 
 from __future__ import annotations
@@ -15,6 +17,10 @@ from contextlib import asynccontextmanager
 _WORTHWHILE = 1.05
 _GENTLE = 0.1
 _HELD_WINDOWS = 8
+_CONGESTED = 3.0
+_COSTLY = 0.75
+_SAMPLE_WORK = 50
+"""What a sample costs beside its tokens, in tokens: so short replies do not look slow."""
 
 
 class Limiter:
@@ -49,8 +55,11 @@ class Limiter:
         self._held = 0
         self._window_start: float | None = None
         self._window_done = 0
-        self._window_tokens = 0
+        self._window_work = 0
+        self._window_busy = 0.0
         self._window_full = False
+        self._quickest: float | None = None
+        self._eased_from: tuple[float, float] | None = None
 
     @property
     def limit(self) -> int:
@@ -67,24 +76,34 @@ class Limiter:
         """Hold ``count`` slots; a call that is larger than the limit is let in alone."""
         await self._acquire(count)
         try:
+            while (pause := self._resume_at - self._clock()) > 0:  # all calls pause, so no slot is kept from another
+                await self._sleep(pause)
             yield
         finally:
             self._in_flight -= count
             self._admit()
 
-    def succeeded(self, count: int, tokens: int) -> None:
-        """A call brought ``count`` samples of ``tokens`` tokens together."""
+    def succeeded(self, count: int, tokens: int, seconds: float = 0.0) -> None:
+        """A call brought ``count`` samples of ``tokens`` tokens together, in ``seconds``."""
         now = self._clock()
         if self._window_start is None:
             self._window_start = now
+        work = tokens + count * _SAMPLE_WORK
         self._window_done += count
-        self._window_tokens += max(tokens, count)
+        self._window_work += work
+        self._window_busy += seconds * count
         if self._window_done < self._limit or now <= self._window_start:
             return
-        rate = self._window_tokens / (now - self._window_start)
-        if self._window_full and self.limit < self.maximum:
-            self._grow(rate)
-        self._window_start, self._window_done, self._window_tokens = now, 0, 0
+        rate = self._window_work / (now - self._window_start)
+        pace = self._window_busy / self._window_work
+        if not self._taken_back(rate, pace):
+            if self._congested(rate, pace):
+                self._eased_from = (self._limit, rate)
+                self._limit = max(1.0, self._limit / 2)
+                self._doubling = False
+            elif self._window_full and self.limit < self.maximum:
+                self._grow(rate)
+        self._start_window(now)
         self._window_full = bool(self._waiting)
         self._admit()
 
@@ -99,8 +118,25 @@ class Limiter:
         self._halved_at = now
         self._doubling = False
         self._best_rate = 0.0
-        self._window_start = None
-        self._window_done = self._window_tokens = 0
+        self._eased_from = None
+        self._start_window(None)
+
+    def _start_window(self, now: float | None) -> None:
+        self._window_start, self._window_done, self._window_work, self._window_busy = now, 0, 0, 0.0
+
+    def _congested(self, rate: float, pace: float) -> bool:
+        """Whether work takes much longer than at best, and no more of it gets done for that."""
+        if self._quickest is None or pace < self._quickest:
+            self._quickest = pace
+        return pace > self._quickest * _CONGESTED and rate < self._best_rate * _WORTHWHILE
+
+    def _taken_back(self, rate: float, pace: float) -> bool:
+        """Whether halving for the pace's sake cost throughput, and is therefore taken back."""
+        eased, self._eased_from = self._eased_from, None
+        if eased is None or rate >= eased[1] * _COSTLY:
+            return False
+        self._limit, self._quickest = eased[0], pace
+        return True
 
     def _grow(self, rate: float) -> None:
         if rate >= self._best_rate * _WORTHWHILE:
@@ -117,8 +153,6 @@ class Limiter:
         self._limit = min(float(self.maximum), self._limit + step)
 
     async def _acquire(self, count: int) -> None:
-        while (pause := self._resume_at - self._clock()) > 0:
-            await self._sleep(pause)
         if not self._waiting and self._fits(count):
             self._in_flight += count
             return

@@ -25,6 +25,7 @@ from magicore.llms.identity import request_seed
 from magicore.llms.profile import EndpointProfile
 from magicore.llms.replies import UnreadableReply, read_reply
 from magicore.llms.streams import gather_stream
+from magicore.llms.transport import pooled_client
 
 if TYPE_CHECKING:
     import httpx2
@@ -315,13 +316,9 @@ class OpenAICompatible:
 
         idle = self.options.idle_timeout
         timeout = httpx2.Timeout(connect=_CONNECT_TIMEOUT_S, read=idle, write=idle, pool=None)
-        http = httpx2.AsyncClient(
-            limits=httpx2.Limits(max_connections=None, max_keepalive_connections=None, keepalive_expiry=30.0),
-            timeout=timeout,
-            follow_redirects=True,
-            trust_env=not _is_loopback(self.url),
-            event_hooks={} if self._own else {"request": [_without_openai_headers]},
-        )
+        http = pooled_client(timeout=timeout, proxies=not _is_loopback(self.url))
+        if not self._own:
+            http.event_hooks = {"request": [self._without_openai_headers]}
         if self.options.azure_version is not None:
             return openai.AsyncAzureOpenAI(
                 azure_endpoint=self.url,
@@ -335,13 +332,16 @@ class OpenAICompatible:
             api_key=self._key or _NO_KEY, base_url=self.url, max_retries=0, timeout=timeout, http_client=http
         )
 
-
-async def _without_openai_headers(request: httpx2.Request) -> None:
-    """Keep what the environment says for OpenAI (organization, project, further headers) from other servers."""
-    ambient = [line.partition(":")[0].strip() for line in os.environ.get("OPENAI_CUSTOM_HEADERS", "").split("\n")]
-    for header in ("openai-organization", "openai-project", *ambient):
-        if header and header.lower() != "authorization":
-            request.headers.pop(header, None)
+    async def _without_openai_headers(self, request: httpx2.Request) -> None:
+        """Keep what the environment says for OpenAI (organization, project, further headers) from other servers."""
+        ambient = [line.partition(":")[0].strip() for line in os.environ.get("OPENAI_CUSTOM_HEADERS", "").split("\n")]
+        for header in ("authorization", "openai-organization", "openai-project", *ambient):
+            if header:
+                request.headers.pop(header, None)
+        if self.options.azure_version is not None:
+            request.headers["api-key"] = self._key
+        else:
+            request.headers["authorization"] = f"Bearer {self._key or _NO_KEY}"
 
 
 def _is_loopback(url: str) -> bool:

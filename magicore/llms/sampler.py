@@ -7,7 +7,6 @@ missing and for nothing else: a failure costs only the samples it concerns, and 
 from __future__ import annotations
 
 import asyncio
-import itertools
 import random
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -15,14 +14,14 @@ from dataclasses import dataclass, field, replace
 
 from magicore.errors import BadReply, ConnectionFailed, LanguageModelError, RateLimited
 from magicore.llms.base import Generation, LanguageModel, Request, Traits, traits
+from magicore.llms.calls import Call, CallWatcher
 from magicore.llms.identity import request_seed
 from magicore.llms.limiter import Limiter
 from magicore.llms.profile import EndpointProfile
-from magicore.types import Completion
+from magicore.types import Completion, Usage
 
 REMOTE_MAX_N = 16
 """The most samples in one request to a server: they share the charge for the prompt; a broken reply loses no more."""
-_TELLING_LENGTH = 32
 _REFUSALS_AT_FIRST = 2
 
 
@@ -90,6 +89,15 @@ class _Progress:
     lost: int = 0
 
 
+class _Retry(Exception):
+    """A call failed and is to be made again after a pause."""
+
+    def __init__(self, error: LanguageModelError, pause: float) -> None:
+        super().__init__()
+        self.error = error
+        self.pause = pause
+
+
 Received = Callable[[Request, Sequence[Completion]], Awaitable[None]]
 
 
@@ -99,6 +107,7 @@ class Sampler:
     Args:
         model: The model.
         retry: How failures are retried.
+        watcher: Is told of every call.
         limiter: How many samples are in flight; shared between samplers of one endpoint. By default one is made:
             adaptive for a server, as wide as the model asks for otherwise.
         received: Awaited with the completions of each call as soon as they are there.
@@ -112,6 +121,7 @@ class Sampler:
         retry: RetryPolicy | None = None,
         limiter: Limiter | None = None,
         received: Received | None = None,
+        watcher: CallWatcher | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -121,6 +131,7 @@ class Sampler:
         self._limiter = limiter or _limiter_for(self._traits, clock)
         self._profile: EndpointProfile = getattr(model, "profile", None) or EndpointProfile()
         self._received = received
+        self._watcher = watcher
         self._sleep = sleep
         self._clock = clock
 
@@ -147,14 +158,19 @@ class Sampler:
         )
 
     def _parts(self, indices: Sequence[int]) -> list[tuple[int, ...]]:
-        """The indices in requests of nearly equal size, none larger than the model gives at once."""
-        most = self._traits.max_n or (REMOTE_MAX_N if self._traits.remote else len(indices) or 1)
+        """The indices in requests, none larger than the model gives at once.
+
+        Which indices share a request does not depend on which are there already, so that a run that goes on after an
+        interruption asks what it would have asked.
+        """
+        most = self._traits.max_n or (REMOTE_MAX_N if self._traits.remote else max(indices, default=0) + 1)
         most = min(most, self._profile.max_n or most)
         if self._profile.distinct is False:
             most = 1
-        count = -(-len(indices) // most)
-        bounds = [len(indices) * part // count for part in range(count + 1)] if count else [0]
-        return [tuple(indices[start:end]) for start, end in itertools.pairwise(bounds)]
+        blocks: dict[int, list[int]] = {}
+        for index in indices:
+            blocks.setdefault(index // most, []).append(index)
+        return [tuple(block) for block in blocks.values()]
 
     async def _part(self, request: Request, progress: _Progress) -> None:
         """One request until all its samples are there or given up."""
@@ -163,18 +179,19 @@ class Sampler:
         while True:
             attempt += 1
             try:
-                generation = await self._call(request)
-            except LanguageModelError as error:
-                progress.lost += isinstance(error, BadReply | ConnectionFailed)
-                if not self._may_retry(error, attempt):
-                    for index in request.indices:
-                        progress.failures[index] = SampleFailure(index=index, error=error, attempts=attempt)
-                    return
-                pause = self._retry.wait(attempt, error, draw)
+                generation = await self._call(request, attempt, draw)
+            except _Retry as again:
+                progress.lost += again.error.lost
                 progress.retries += 1
-                progress.waited_s += pause
-                await self._sleep(pause)
+                progress.waited_s += again.pause
+                await self._sleep(again.pause)
                 continue
+            except LanguageModelError as error:
+                progress.lost += error.lost
+                for index in request.indices:
+                    progress.failures[index] = SampleFailure(index=index, error=error, attempts=attempt)
+                return
+            progress.lost += generation.lost
             for note in generation.notes:
                 progress.notes.setdefault(note)
             for completion in generation.completions:
@@ -185,39 +202,71 @@ class Sampler:
                 await self._gather([self._part(part, progress) for part in rest])
             return
 
-    async def _call(self, request: Request) -> Generation:
-        """One call in its slots. An empty reply is a failure, so that it is not asked for again without end."""
-        async with self._limiter.slots(len(request.indices)):
+    async def _call(self, request: Request, attempt: int, draw: random.Random) -> Generation:
+        """One call in its slots, watched.
+
+        Raises:
+            _Retry: It failed and is to be made again.
+            LanguageModelError: It failed for good.
+        """
+        waiting, asked = self._clock(), len(request.indices)
+        async with self._limiter.slots(asked):
+            call = Call(
+                model=self.model.name,
+                key=request.key,
+                asked=asked,
+                attempt=attempt,
+                began=time.time(),
+                queued_s=self._clock() - waiting,
+            )
+            if self._watcher is not None:
+                self._watcher.calling(call.model, asked)
             started = self._clock()
             try:
-                generation = await self.model.generate(request)
-            except RateLimited as error:
-                self._limiter.throttled(started, error.retry_after)
-                raise
-            wanted = set(request.indices)
-            completions = tuple(one for one in generation.completions if one.index in wanted)
-            if not completions:
-                raise BadReply("answered without a single completion", model=self.model.name)
-            if self._received is not None:
-                await self._received(request, completions)
-        self._limiter.succeeded(len(completions), sum(one.tokens or len(one.text) // 4 for one in completions))
-        self._learn(request, completions)
+                generation = await self._generate(request, started)
+            except LanguageModelError as error:
+                pause = self._retry.wait(attempt, error, draw) if self._may_retry(error, attempt) else None
+                self._tell(replace(call, seconds=self._clock() - started, error=error, retry_in=pause))
+                if pause is None:
+                    raise
+                raise _Retry(error, pause) from error
+            seconds = self._clock() - started
+            completions = generation.completions
+            self._tell(
+                replace(
+                    call,
+                    seconds=seconds,
+                    given=len(completions),
+                    cut=sum(one.stop == "length" for one in completions),
+                    usage=sum((one.usage for one in completions), Usage()),
+                )
+            )
+        tokens = sum(one.tokens or len(one.text) // 4 for one in completions)
+        self._limiter.succeeded(len(completions), tokens, seconds)
+        return generation
+
+    async def _generate(self, request: Request, started: float) -> Generation:
+        """What the model brings, stored. An empty reply is a failure, so that it is not asked for again without end."""
+        try:
+            generation = await self.model.generate(request)
+        except RateLimited as error:
+            self._limiter.throttled(started, error.retry_after)
+            raise
+        wanted = set(request.indices)
+        completions = tuple(one for one in generation.completions if one.index in wanted)
+        if not completions:
+            raise BadReply("answered without a single completion", model=self.model.name)
+        if self._received is not None:
+            await self._received(request, completions)
+        self._profile.answered = True
+        self._profile.learn_count(len(request.indices), len(completions))
+        if request.sampling.temperature != 0:
+            self._profile.learn_samples([f"{one.thinking or ''}\n{one.text}" for one in completions])
         return replace(generation, completions=completions)
 
-    def _learn(self, request: Request, completions: Sequence[Completion]) -> None:
-        """What the reply shows of the endpoint: whether it honours n, and whether its samples differ."""
-        profile, asked = self._profile, len(request.indices)
-        profile.answered = True
-        if asked == 1:
-            return
-        if len(completions) == 1:
-            profile.max_n = 1
-        elif len(completions) == asked and request.sampling.temperature != 0:
-            texts = {(one.thinking, one.text) for one in completions}
-            if len(texts) > 1:
-                profile.distinct = True
-            elif profile.distinct is None and len(completions[0].text) >= _TELLING_LENGTH:
-                profile.distinct = False
+    def _tell(self, call: Call) -> None:
+        if self._watcher is not None:
+            self._watcher.called(call)
 
     def _may_retry(self, error: LanguageModelError, attempt: int) -> bool:
         if isinstance(error, ConnectionFailed) and not self._profile.answered:
@@ -240,7 +289,7 @@ class Sampler:
 
 def repetition_note(completions: Sequence[Completion], request: Request) -> str | None:
     """Says how many samples repeat another one word for word, where they should differ; ``None`` if none does."""
-    if request.sampling.temperature == 0 or len(completions) < 2:  # noqa: PLR2004
+    if request.sampling.temperature == 0 or len(completions) < 2:
         return None
     distinct = len({(one.thinking, one.text) for one in completions})
     repeats = len(completions) - distinct
