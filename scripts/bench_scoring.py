@@ -6,8 +6,8 @@
 
 8 questions of about 100 tokens with 40 chains of about 150 tokens each, whose lengths vary as those of real solutions
 to grade-school problems do (coefficient of variation .38). The model is a Llama of SmolLM2-135M's shape with random
-weights and the real vocabulary of a reward model's family. The three paths take turns question by question, and each question's
-best time of all repeats counts, so that other load on the machine disturbs them alike and little.
+weights and the real vocabulary of a reward model's family. The three paths take turns question by
+question, and each question's best time of all repeats counts, so that other load disturbs them alike and little.
 
     python scripts/bench_scoring.py --json bench.json
     python scripts/bench_scoring.py --questions 2 --chains 16 --repeats 1
@@ -104,8 +104,8 @@ def question(rng: random.Random) -> str:
     return (
         f"{who} has {a} {first} and buys {b} more at the market on Saturday. On Sunday {who} gives a third of them "
         f"to {other}, who already owns {c} {second} and trades every {rng.randrange(2, 6)} {second} for one of the "
-        f"{first}. Later that week they put everything together in {rng.randrange(3, 9)} boxes of the same size, except for {d} "
-        f"{second} that are kept for a friend. How many {first} and {second} are there in each box, and "
+        f"{first}. Later that week they put everything together in {rng.randrange(3, 9)} boxes of the same size, "
+        f"except for {d} {second} that are kept for a friend. How many {first} and {second} are there in each box, and "
         "what is left over?"
     )
 

@@ -138,7 +138,7 @@ def test_a_tag_that_vanishes_is_an_error() -> None:
 
     model = process()
     model.family = replace(FAMILY, write=glued)
-    with pytest.raises(StepCountError, match="reward model 'letters', solution 's1'.*0 step tags.*2 steps"):
+    with pytest.raises(StepCountError, match=r"reward model 'letters', solution 's1'.*0 step tags.*2 steps"):
         model.score([listed("a", "b", id="s1")])
 
 

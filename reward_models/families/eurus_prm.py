@@ -1,7 +1,7 @@
 """EurusPRM stages 1 and 2 (arXiv 2502.01456): implicit rewards, beta times the log-likelihood ratio to a reference.
 
-A step's raw score is beta * sum over its tokens of (log p - log p_ref), arXiv 2412.01981: its own text and the blank line
-behind it, for the last step the end of the turn. Their source disagrees with itself on reference and beta
+A step's raw score is beta * sum over its tokens of (log p - log p_ref), arXiv 2412.01981: its own text and the blank
+line behind it, for the last step the end of the turn. Their source disagrees with itself on reference and beta
 (card: Qwen2.5-Math-7B-Instruct and 0.001; ProcessBench script: Qwen2.5-7B-Instruct and 0.005), so both are parameters;
 the card's are the defaults. Departure: the published code's prefix lengths count the end-of-turn token that Qwen's
 template adds and so end a step one token late; here, as in the authors' Llama branch, a step ends with its blank line.

@@ -14,7 +14,7 @@ from reward_models.types import Activation
 
 Write = Callable[[TextTokenizer, str, Sequence[str]], Reading]
 """Question and texts to a reading: the steps of a process reward model (one raw score each, in order), or for an
-outcome reward model the whole solution as the only text. Raises TagInTextError where the text imitates the family's tag."""
+outcome reward model the whole solution as the only text. Raises TagInTextError where the text imitates the tag."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,8 +1,8 @@
 """A family and an engine make a reward model: solutions in, one typed outcome each out.
 
 Whatever cannot be scored is said so and why: an empty step, a step past the context, a thinking part that is skipped,
-a text that holds the model's own tag or half a surrogate pair. A number of scores that differs from the number of steps is
-an error, always.
+a text that holds the model's own tag or half a surrogate pair. A number of scores that differs from the number of
+steps is an error, always.
 """
 
 from __future__ import annotations

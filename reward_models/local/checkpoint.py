@@ -112,7 +112,8 @@ class Checkpoint:
             with safe_open(file, framework="pt") as opened:
                 part = opened.get_slice(key)
                 if rows is None:
-                    return opened.get_tensor(key).float()
+                    found: Tensor = opened.get_tensor(key)
+                    return found.float()
                 return torch.cat([part[row : row + 1] for row in rows]).float()
         except (SafetensorError, OSError) as error:
             raise CheckpointError(f"{file} cannot be read ({error})", model=self.name) from error

@@ -262,7 +262,8 @@ class _Fused:
             return tuple(layer(states) for layer in self._layers[first:stop])
         rows = slice(sum(self._sizes[:first]), sum(self._sizes[:stop]))
         together = linear(states, self._weight[rows], None if self._bias is None else self._bias[rows])
-        return together.split(self._sizes[first:stop], dim=-1)
+        parts: tuple[Tensor, ...] = together.split(self._sizes[first:stop], dim=-1)
+        return parts
 
 
 def _joined(parts: Sequence[nn.Parameter]) -> Tensor:

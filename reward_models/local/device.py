@@ -109,7 +109,7 @@ def default_budget(config: Any, device: torch.device) -> int:
     if free is None:
         return most
     # Residual stream, queries, keys, values, attention output, and one chunk of the MLP, in bytes a token.
-    a_token = 4 * (6 * config.hidden_size + 2 * config.intermediate_size)
+    a_token: int = 4 * (6 * config.hidden_size + 2 * config.intermediate_size)
     return max(256, min(most, free // 2 // a_token))
 
 
