@@ -52,6 +52,9 @@ _PICKS: Final = re.compile(
     r"\b(?:it's|it is|it to be|pick(?:ed|ing)?|choos(?:e|ing)|chose|select(?:ed|ing)?|go(?:ing)? with|therefore|thus|hence|so|sure)[,:]?[\s\"'*(\[]*$",
     re.IGNORECASE,
 )
+_CONFIRMED: Final = re.compile(
+    r"[\"')\]*]*\s(?:is|must be|would be)\s(?:therefore\s|thus\s|clearly\s)?(?:the\s)?(?:only\s|most\s)?(?:right|correct|best|accurate|true|answer)\b"
+)
 _ENDS_PICK: Final = re.compile(r"[\"')\]*]*\s*(?:[.,;:!?\u2014\u3002]|$|-\s|because|since|as\b|\u4e0d)")
 _NONE: Final = re.compile(
     r"\bnone\ of\ (?:the|these|those|them)\b|\bno(?:ne)?\ (?:correct|suitable|matching|valid|appropriate|accurate|of\ the)\s*(?:answer|option|choice)"
@@ -134,7 +137,7 @@ class ChoiceReader:
         if body and len(body) <= _SHORT:
             start = text.index(body)
             alone = self._opening(start, start + len(body), exact=True)
-            if isinstance(alone, Found):
+            if isinstance(alone, Found) and _closed_letter(text, alone.end, start + len(body)):
                 return Found(value=alone.value, start=alone.start, end=alone.end, marker="whole-text")
         doubt: Nothing | None = None
         parts = closing_sentences(text)
@@ -227,8 +230,10 @@ class ChoiceReader:
         """Whether another option follows `first`, joined by "and" or "or"."""
         text = self.response.text
         for other in others:
-            if other.letter != first.letter and other.strong and self.is_option(other.letter):
-                return _LINK.fullmatch(text[first.end : other.start]) is not None
+            if other.letter != first.letter and self.is_option(other.letter):
+                link = _LINK.fullmatch(text[first.end : other.start])
+                if link and (other.strong or not link.group().strip(" )*\"'").startswith(",")):
+                    return True
         return False
 
     def _mentions(self, start: int, end: int) -> list[Mention]:
@@ -238,7 +243,7 @@ class ChoiceReader:
             letter = match[group]
             if letter.islower() and (letter not in _LOWER_ANYWHERE or group == "n" and letter == "a"):
                 continue
-            if group == "bare" and letter in "AI" and _PRONOUN.match(self.response.text, match.end(group), end):
+            if group == "bare" and letter in "AI" and _WORD_AFTER.match(self.response.text, match.end(group), end):
                 continue
             if group == "c" and self.response.text.count("(", start, match.start()) > self.response.text.count(
                 ")", start, match.start()
@@ -265,6 +270,8 @@ class ChoiceReader:
         """Whether an unmarked letter is said to be chosen: "I think it's B", "Therefore, B."."""
         before = self.response.text[max(sentence.start, mention.start - 40) : mention.start]
         alone = not before.strip(" \"'(*[")
+        if _CONFIRMED.match(self.response.text, mention.end, sentence.end):
+            return True
         return (alone or _PICKS.search(before) is not None) and _ENDS_PICK.match(
             self.response.text, mention.end, sentence.end
         ) is not None

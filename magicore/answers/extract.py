@@ -140,6 +140,6 @@ def _extraction(reading: Found | Nothing, marker: Marker | None, response: Respo
         value=reading.value,
         text=response.raw[reading.start : reading.end],
         span=(reading.start, reading.end),
-        marker=reading.marker or marker,
+        marker=reading.marker or marker or "last-sentence",
         certainty=certainty,
     )

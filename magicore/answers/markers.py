@@ -41,7 +41,8 @@ _ADVERB: Final = r"(?:,?\s*(?:therefore|thus|then|hence|simply|just|clearly|inde
 _WORD: Final = re.compile(
     rf"""
     (?P<final>\bfinal\s+(?:\w+\s+)?|\bfinal(?=answer))?
-    (?:\banswers?\b|\b(?:correct|accurate|appropriate|final|best|revised|updated|right)\ response\b)
+    (?: \banswers?\b
+      | \b(?:correct|accurate|appropriate|final|best|revised|updated|right|chosen)\ (?:response|option|choice|statement|letter)\b)
     (?:
         [*_\s]{{0,3}}(?:choice|option|letter|value|key)?
         [*_\s]{{0,3}}(?:\([^()\n]{{0,60}}\))?[*_`\s]{{0,3}}(?P<colon>[:=]|\u2192|->)[*_\s]{{0,3}}
@@ -81,6 +82,10 @@ _CHANGED: Final = re.compile(
     r"\b(?:revis(?:e|ed|ing)|chang(?:e|ed|ing)|updat(?:e|ed|ing)|correct(?:ed|ing)?|amend(?:ed)?) (?:my|the|our) (?:\w+ )?answer (?:to|as)\b:?",
     re.IGNORECASE,
 )
+_ON_SECOND_THOUGHT: Final = re.compile(
+    r"\b(?:[Ww]ait|[Aa]ctually|[Cc]orrection|[Oo]ops|[Ss]orry|[Nn]o),[^.!?\n]{0,40}?\b(?:it's|it is|it should be|should be|it must be|that's)\b(?! not)"
+    r"(?=[\s*_$\\(\"']{1,6}(?:-?\d|[A-Z]\b|yes\b|no\b|frac|boxed))"
+)
 _CORRECTED: Final = re.compile(r"\b[Tt]he (?:correct|corrected|right|actual) (?!answer)(?:\w+ ){1,6}?is (?=[\d$(*-])")
 _HEADING: Final = re.compile(
     r"\n[ \t*_#]*+(?:my\s)?(?:overall\s)?(?:confidence|justification|note|disclaimer|explanation|feedback)\b[^\n:]{0,40}:"
@@ -96,6 +101,7 @@ def sites(text: str) -> list[Site]:
         *((match.start(), match.end(), "answer-colon") for match in _ABROAD.finditer(text)),
         *((match.start(), match.end(), "answer-is") for match in _CHANGED.finditer(text)),
         *((match.start(), match.end(), "answer-is") for match in _CORRECTED.finditer(text)),
+        *((match.start(), match.end(), "answer-is") for match in _ON_SECOND_THOUGHT.finditer(text)),
         *((match.start(), match.end(), "hash") for match in _HASH.finditer(text)),
     ]
     closed = [Site(marker="boxed", start=box.start, content=box.inner) for box in boxes(text)]

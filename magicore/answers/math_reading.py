@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Final
 
 from magicore.answers.boxed import Box, boxes
+from magicore.answers.latex import without_wrappers
 from magicore.answers.markers import Site
 from magicore.answers.number_reading import NumberReader
 from magicore.answers.readings import Found, Nothing, Reading
@@ -22,6 +23,7 @@ _COMMANDS: Final = re.compile(
 _WORD: Final = re.compile(r"[^\W\d_]{2,}")
 _NAMED: Final = re.compile(r"^(?:\\angle\s*[A-Za-z]+|m\\angle\s*[A-Za-z]+|[A-Za-z]{2,}|\\text\{[^{}]*\})\s*=\s*(?=[^=]*$)")
 _DRESS: Final = re.compile(r"^(?:\s|\\[,;:!]|\*|`|\\displaystyle)+|(?:\s|\\[,;:!]|[.,;:!?*`])+$")
+_NO_SOLUTION: Final = re.compile(r"(?:there (?:is|are) )?no (?:real |such |valid )?(?:solutions?|numbers?)|undefined|none", re.IGNORECASE)
 _HAS_VALUE: Final = re.compile(r"\d|\\[a-zA-Z]|[a-zA-Z]")
 _LONGEST: Final = 100_000
 _LONGEST_GAP: Final = 60
@@ -88,7 +90,7 @@ class MathReader:
         value = trimmed(raw)
         if not value or re.fullmatch(r"(?:your |the |final )*(?:answer|expression|result)", value, re.IGNORECASE):
             return None
-        if declines(value) and not re.search(r"\d|\\", value.replace("\\text", "")):
+        if declines(value) and not _NO_SOLUTION.fullmatch(without_wrappers(value)) and not re.search(r"\d|\\", value.replace("\\text", "")):
             return Nothing(reason="refusal")
         return Found(value=value, start=start, end=end)
 
@@ -99,14 +101,24 @@ class MathReader:
         formulas = list(_MATH.finditer(sentence.text)) if len(sentence.text) <= _LONGEST_IN_PROSE else []
         tail = self._tail(sentence)
         if formulas and (tail is None or formulas[-1].end() >= tail[0]):
-            formula = formulas[-1]
-            group = formula.lastgroup or "s"
-            start, end = formula.span(group)
-            start += _past_equals(formula[group])
-            return self._expression(sentence.start + start, sentence.start + end)
+            return self._formulas(sentence, formulas)
         if tail is not None:
             return self._expression(sentence.start + tail[0], sentence.start + tail[1])
         return self._number(sentence)
+
+    def _formulas(self, sentence: Sentence, formulas: list[re.Match[str]]) -> Reading:
+        """The last formula, with those that it ends a list of: "$x=1$ and $x=2$"."""
+        first = len(formulas) - 1
+        while first and _NEXT_IN_LIST.fullmatch(sentence.text[formulas[first - 1].end() : formulas[first].start()][:_LONGEST_GAP]):
+            first -= 1
+        if first < len(formulas) - 1:
+            items = [trimmed(formula[formula.lastgroup or "s"]) for formula in formulas[first:]]
+            span = (sentence.start + formulas[first].start(), sentence.start + formulas[-1].end())
+            return Found(value=", ".join(items), start=span[0], end=span[1])
+        group = formulas[-1].lastgroup or "s"
+        start, end = formulas[-1].span(group)
+        start += _past_equals(formulas[-1][group])
+        return self._expression(sentence.start + start, sentence.start + end)
 
     def _tail(self, sentence: Sentence) -> tuple[int, int] | None:
         """What stands after the last "is" or "=", if that is an expression and not prose."""

@@ -54,6 +54,7 @@ _LONGEST_TOKEN: Final = 400
 _LOOK_BACK: Final = 4000
 _RESULTS: Final = 3
 _LONGEST_GAP: Final = 60
+_SHORT: Final = 60
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -84,7 +85,7 @@ def _read_token(text: str, match: re.Match[str], start: int, end: int) -> list[T
         return []
     if _GLUED.match(text, last, end) and not _unit_glued(text, last, end):
         return []
-    if text.startswith("^", last) or _is_label(text, first, last, start):
+    if text.startswith("^", last) or _is_ratio(text, match) or _is_label(text, first, last, start):
         return []
     before = _BEFORE.search(text, max(start, first - _REACH), first)
     sign, begin = _sign(text, before, first, start) if before else ("", first)
@@ -103,6 +104,12 @@ def _unit_glued(text: str, at: int, end: int) -> bool:
         return False
     lone = word.group() not in {"m", "g", "s", "L", "l", "h", "K", "k", "M", "B"} and len(word.group()) == 1
     return not lone and (known_unit(word.group()) is not None or word.group() in {"am", "pm", "AM", "PM", "k", "K", "M", "B"})
+
+
+def _is_ratio(text: str, match: re.Match[str]) -> bool:
+    """Whether a number is one side of a ratio such as 3:4."""
+    first, last = match.span()
+    return bool(re.match(r":\d", text[last : last + 2]) or re.search(r"\d:$", text[max(0, first - 2) : first]))
 
 
 def _is_label(text: str, first: int, last: int, start: int) -> bool:
@@ -166,12 +173,15 @@ _COMMA: Final = re.compile(r"[\s$]*(?:\\text\{)?[,;]?\s*(?:and|\\quad)?[,;]?\s*\
 _NUMBER_WORDS: Final = re.compile(
     rf"\b(?:{'|'.join((*CARDINALS, *SCALES))})(?:[\s-]+(?:and\s+)?(?:{'|'.join((*CARDINALS, *SCALES))}))*\b", re.IGNORECASE
 )
+_NOTHING_LEFT: Final = re.compile(
+    r"\b(?:no (?:more )?\w+(?: \w+)? (?:left|remaining|remain|over)|nothing (?:is |was )?left|none (?:are |is |were )?left)\b", re.IGNORECASE
+)
 _ENDLESS: Final = re.compile(r"\binfinite(?:ly)?\b|\\infty|\binfinity\b", re.IGNORECASE)
 _EMPHASIS: Final = re.compile(r"(?:\*\*|\\boxed\{)[\s$]*$")
 _OR: Final = re.compile(r"\s*(?:\\text\{)?\s*,?\s*(?:or|oder|ou)\s*\}?[\s$*]*", re.IGNORECASE)
 _TO: Final = re.compile(r"[-\u2013\u2014]|\s?\u2013\s?|\s+(?:to|through|until)\s+[$]?", re.IGNORECASE)
 _OPERATOR: Final = re.compile(r"[-+*/^\u00d7\u00f7=]")
-_REJECTED: Final = re.compile(r"\bnot\s+[$*]*$", re.IGNORECASE)
+_REJECTED: Final = re.compile(r"(?:\bnot|n't)\s+(?:be\s+)?[$*]*$", re.IGNORECASE)
 _UNKNOWN: Final = re.compile(
     r"\\(?:sqrt|pi|infty|log|ln|sin|cos|tan)(?![a-zA-Z])|(?<![a-zA-Z\\])[a-zA-Z](?![a-zA-Z])\s*[-+*/^]|[-+*/^]\s*[\d.]*[a-zA-Z](?![a-zA-Z])|\d[b-fi-km-rt-zB-Z](?![a-zA-Z])"
 )
@@ -253,6 +263,11 @@ class NumberReader:
     def fallback(self) -> Reading:
         """The number of the closing sentences, where nothing marks an answer."""
         text = self.response.text
+        body = text.strip()
+        whole = parse_number(body) if len(body) <= _SHORT else None
+        if whole is not None:
+            start = text.index(body)
+            return Found(value=canonical_number(whole), start=start, end=start + len(body), marker="whole-text")
         parts = [part for part in closing_sentences(text) if not _CLOSING.search(part.text)]
         reading = self._last_of(parts)
         if isinstance(reading, Found):
@@ -274,9 +289,11 @@ class NumberReader:
         if _ENDLESS.search(sentence.text):
             return Nothing(reason="not a number")
         found = tokens(text, sentence.start, sentence.end)
-        found = [token for token in found if not _REJECTED.search(text, max(0, token.start - 8), token.start)]
+        found = [token for token in found if not _REJECTED.search(text, max(0, token.start - 12), token.start)]
         if not found:
-            return None
+            nothing_left = _NOTHING_LEFT.search(sentence.text)
+            start = sentence.start + nothing_left.start() if nothing_left else 0
+            return Found(value="0", start=start, end=start + len(nothing_left.group())) if nothing_left else None
         doubt = _doubt(text, found)
         if doubt:
             return doubt
@@ -310,7 +327,13 @@ def _after_equals(text: str, token: Token) -> bool:
 
 
 def _last_after_equals(text: str, found: Sequence[Token]) -> Token | None:
-    return next((token for token in reversed(found) if _after_equals(text, token)), None)
+    """The last side of the last equation; an exact fraction goes before its own rounding ("1/6 \u2248 0.167")."""
+    at = next((index for index in reversed(range(len(found))) if _after_equals(text, found[index])), None)
+    if at is None:
+        return None
+    gap = text[found[at - 1].end : found[at].start].strip(" $") if at else ""
+    exact = at > 0 and gap in {"\u2248", "\\approx"} and found[at - 1].parsed.decimals is None
+    return found[at - 1] if exact else found[at]
 
 
 def _emphasised(text: str, found: Sequence[Token]) -> Token | None:

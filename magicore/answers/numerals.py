@@ -43,6 +43,9 @@ CHINESE_NUMERAL: Final = "".join((*_CHINESE_DIGITS, *_CHINESE_PLACES, *_CHINESE_
 def words_value(text: str) -> Fraction | None:
     """The value of an English number in words ("forty-two", "one and a half", "three quarters"), else None."""
     words = _WORD.findall(text.lower())
+    if words and words[0] in {"minus", "negative"}:
+        value = words_value(" ".join(words[1:]))
+        return None if value is None else -value
     if not words or len(words) > _MAX_WORDS or re.search(r"[^a-zA-Z\s-]", text):
         return None
     if words[-1] in _PARTS:

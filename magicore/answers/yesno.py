@@ -32,6 +32,9 @@ _CONCLUDES: Final = re.compile(
     r"[*_\s\"(]*(?:therefore|thus|so|hence|consequently|in conclusion|to conclude|in summary|overall|as a result|based on|given)\b",
     re.IGNORECASE,
 )
+_DENIES: Final = re.compile(r"(?:\bnot|n't)\s(?:\w+ly\s|be\s)?[\"'*]*$", re.IGNORECASE)
+_INSTEAD: Final = re.compile(r"\b(?:rather than|instead of)\s(?:\w+\s){0,4}[\"'(]*$", re.IGNORECASE)
+_ON_ITSELF: Final = re.compile(r"\b(?:answer|response|explanation|apologi[sz]e|information provided)\b", re.IGNORECASE)
 _HEDGE: Final = re.compile(r"\b(?:may|might|could|possib\w+|challenging|some|exclusive\w*|necessarily|only|without)\b", re.IGNORECASE)
 _NEGATION: Final = re.compile(
     r"\b(?:not|cannot|never|nor|neither)\b|n't\b|\b(?:unlikely|impossible|unable|incorrect|false|untrue)\b", re.IGNORECASE
@@ -89,7 +92,7 @@ class YesNoReader:
     def _denial(self, parts: Sequence[Sentence]) -> Reading:
         """No, where the closing conclusion denies without the word: "Therefore, she was not there"."""
         last = next((part for part in reversed(parts) if _CONCLUDES.match(part.text)), parts[-1])
-        hedged = _MAYBE.search(last.text) or _HEDGE.search(last.text) or declines(last.text)
+        hedged = _MAYBE.search(last.text) or _HEDGE.search(last.text) or _ON_ITSELF.search(last.text) or declines(last.text)
         denied = _NEGATION.search(last.text) if not hedged else None
         return Found(value="no", start=last.start, end=last.end) if denied else None
 
@@ -121,12 +124,15 @@ class YesNoReader:
         found = [
             match
             for match in _WORD.finditer(sentence.text)
-            if polarity(match.group()) == "yes" or _STANDALONE_NO.match(sentence.text, match.end())
+            if (polarity(match.group()) == "yes" or _STANDALONE_NO.match(sentence.text, match.end()))
+            and not _INSTEAD.search(sentence.text[max(0, match.start() - 60) : match.start()])
         ]
         if not found:
             return None
         last = found[-1]
         value = polarity(last.group())
+        if value == "yes" and _DENIES.search(sentence.text[max(0, last.start() - 16) : last.start()]):
+            value = "no"
         at = sentence.start + last.start()
         return None if value is None else Found(value=value, start=at, end=at + len(last.group()))
 
