@@ -43,11 +43,9 @@ def refiner(request: Request) -> str:
     return REFINED[request.indices[0]]
 
 
-def run(
-    script: Script, *, o: Mapping[str, float] = ORM, s: Mapping[str, Sequence[float]] = PRM, **options: Any
-) -> Result:
+def run(script: Script, *, o: Mapping[str, float] = ORM, **options: Any) -> Result:
     method = Magicore(**{"k": 5, "iterations": 1, "router": router("hard"), **options})
-    return solve(method, script, orm=TableORM(o), prm=TablePRM(s))
+    return solve(method, script, orm=TableORM(o), prm=TablePRM(PRM))
 
 
 @pytest.mark.parametrize("review", ["separate", "joint", "none", "mars"])

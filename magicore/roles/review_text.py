@@ -81,7 +81,7 @@ def _sections(text: str) -> dict[str, str]:
 
 def _answer(section: str) -> str | None:
     """The first line of the section, out of its brackets and decoration."""
-    line = section.splitlines()[0].strip(_DECORATION)
+    line = section.splitlines()[0].replace("**", "").strip(_DECORATION)
     if line.startswith("[") and line.endswith("]"):
         line = line[1:-1].strip(_DECORATION)
     return line or None
