@@ -74,9 +74,13 @@ class WorkerError(MagicoreError):
 
 
 class LanguageModelError(MagicoreError):
-    """A language model failed. ``retryable``: trying the same call again may succeed."""
+    """A language model failed. ``retryable``: trying the same call again may succeed.
+
+    ``lost`` counts the replies that were asked for and never came, or could not be read: what they cost is not known.
+    """
 
     retryable: bool = False
+    lost: int = 0
 
     def __init__(self, message: str, *, model: str | None = None, retryable: bool | None = None) -> None:
         super().__init__(f"{model}: {message}" if model else message)
@@ -86,9 +90,15 @@ class LanguageModelError(MagicoreError):
 
 
 class ConnectionFailed(LanguageModelError):
-    """Nothing answered at the address, or the connection broke."""
+    """Nothing answered at the address, or the connection broke; ``sent`` says whether the request had gone out."""
 
     retryable = True
+
+    def __init__(
+        self, message: str, *, model: str | None = None, retryable: bool | None = None, sent: bool = True
+    ) -> None:
+        super().__init__(message, model=model, retryable=retryable)
+        self.lost = int(sent)
 
 
 class AuthenticationFailed(LanguageModelError):
@@ -114,9 +124,26 @@ class ContextExceeded(LanguageModelError):
 
 
 class BadReply(LanguageModelError):
-    """The endpoint answered something that cannot be read as a completion."""
+    """The endpoint answered something that cannot be read as a completion.
+
+    ``prompt`` and ``completion`` are the tokens it says it charged all the same; ``None`` where it does not say.
+    """
 
     retryable = True
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        model: str | None = None,
+        retryable: bool | None = None,
+        prompt: int | None = None,
+        completion: int | None = None,
+    ) -> None:
+        super().__init__(message, model=model, retryable=retryable)
+        self.prompt = prompt
+        self.completion = completion
+        self.lost = int(completion is None)
 
 
 class BudgetExceeded(LanguageModelError):

@@ -57,13 +57,18 @@ class CallKey:
 
 @dataclass(frozen=True, kw_only=True)
 class Usage:
-    """Tokens and calls. ``unmetered`` counts calls whose server gave no usage: their tokens are unknown, not 0."""
+    """Tokens and calls. ``unmetered`` counts calls whose server gave no usage: their tokens are unknown, not 0.
+
+    ``cached`` are the prompt tokens that the server had read before; they are part of ``prompt``, and no part of what is
+    equal in two equal runs.
+    """
 
     prompt: int = 0
     completion: int = 0
     reasoning: int = 0
     calls: int = 0
     unmetered: int = 0
+    cached: int = field(default=0, compare=False)
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(
@@ -72,6 +77,7 @@ class Usage:
             reasoning=self.reasoning + other.reasoning,
             calls=self.calls + other.calls,
             unmetered=self.unmetered + other.unmetered,
+            cached=self.cached + other.cached,
         )
 
     @property

@@ -148,7 +148,8 @@ class OpenAICompatible:
         try:
             completions = read_reply(body, request, self.profile)
         except UnreadableReply as why:
-            raise unreadable(str(why), model=self.name, url=self.url) from None
+            stated = (None, None) if why.charged is None else (why.charged.prompt, why.charged.completion)
+            raise unreadable(str(why), model=self.name, url=self.url, prompt=stated[0], completion=stated[1]) from None
         self.profile.answered = True
         if request.wants_logprobs and any(one.text for one in completions):
             came = any(one.token_logprobs or one.top_logprobs for one in completions)

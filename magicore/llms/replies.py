@@ -36,7 +36,11 @@ _STOPS: dict[str, StopReason] = {
 
 
 class UnreadableReply(ValueError):
-    """The JSON is no chat completion; says why."""
+    """The JSON is no chat completion; says why, and what it was charged where it says so."""
+
+    def __init__(self, message: str, charged: Usage | None = None) -> None:
+        super().__init__(message)
+        self.charged = charged
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,19 +72,22 @@ def read_reply(body: Any, request: Request, profile: EndpointProfile) -> tuple[C
     if not isinstance(listed, list):
         raise UnreadableReply("no list of choices")
     choices = [_choice(item, profile) for item in listed if isinstance(item, Mapping)]
-    if not choices:
-        raise UnreadableReply("no choices")
-    choices = choices[: len(request.indices)]
     charged, reported = _usage(body.get("usage"), profile)
+    if not choices:
+        raise UnreadableReply("no choices", charged if reported else None)
+    choices = choices[: len(request.indices)]
     counts = _token_counts(choices, charged.completion if reported else None)
     if "stop" in profile.refused:
         choices = [_stopped(choice, request.sampling.stop) for choice in choices]
     shares = _shares(charged, choices, counts)
     limit = request.sampling.max_tokens
     all_cut = reported and charged.completion >= limit * len(listed)
+    cut = [all_cut or (count is not None and count >= limit) for count in counts]
+    if any(cut):
+        profile.honest_stops = all(choice.stop != "stop" for choice, ended in zip(choices, cut, strict=True) if ended)
     return tuple(
-        _completion(index, choice, count, share, cut=all_cut or (count is not None and count >= limit), request=request)
-        for index, choice, count, share in zip(request.indices, choices, counts, shares, strict=False)
+        _completion(index, choice, count, share, cut=ended, request=request)
+        for index, choice, count, share, ended in zip(request.indices, choices, counts, shares, cut, strict=False)
     )
 
 
@@ -160,9 +167,17 @@ def _usage(body: Any, profile: EndpointProfile) -> tuple[Usage, bool]:
             completion=completion,
             reasoning=_count(reasoning) or 0,
             calls=1,
+            cached=_cached(body),
         ),
         True,
     )
+
+
+def _cached(body: Mapping[str, Any]) -> int:
+    """Prompt tokens that the server had read before, in OpenAI's place or DeepSeek's."""
+    details = body.get("prompt_tokens_details")
+    found = details.get("cached_tokens") if isinstance(details, Mapping) else body.get("prompt_cache_hit_tokens")
+    return _count(found) or 0
 
 
 def _count(value: Any) -> int | None:

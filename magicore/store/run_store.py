@@ -30,6 +30,10 @@ CREATE TABLE IF NOT EXISTS completions (
 );
 CREATE TABLE IF NOT EXISTS notes (key TEXT NOT NULL, note TEXT NOT NULL, PRIMARY KEY (key, note));
 CREATE TABLE IF NOT EXISTS scores (key TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS failed_calls (
+    model TEXT NOT NULL, problem TEXT NOT NULL, role TEXT NOT NULL, error TEXT NOT NULL, samples INTEGER NOT NULL,
+    lost INTEGER NOT NULL, prompt INTEGER, completion INTEGER, waited_s REAL NOT NULL
+);
 """
 
 
@@ -41,6 +45,24 @@ class StoredCompletion(NamedTuple):
     problem: str
     role: str
     completion: Completion
+
+
+class FailedCall(NamedTuple):
+    """A call that brought nothing.
+
+    ``lost`` counts replies that may have been charged for and never came; ``prompt`` and ``completion`` are the tokens
+    that an unreadable reply states; ``waited_s`` is how long the retry was put off.
+    """
+
+    model: str
+    problem: str
+    role: str
+    error: str
+    samples: int
+    lost: int
+    prompt: int | None
+    completion: int | None
+    waited_s: float
 
 
 class RunStore:
@@ -110,6 +132,14 @@ class RunStore:
         for key, model, problem, role, value in rows:
             yield StoredCompletion(key, model, problem, role, completion_from_json(value))
 
+    def put_failed_call(self, call: FailedCall) -> None:
+        """Note a call that brought nothing."""
+        self._write("INSERT INTO failed_calls VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", [call])
+
+    def failed_calls(self) -> list[FailedCall]:
+        """Every call that brought nothing, in the order they failed."""
+        return [FailedCall(*row) for row in self._all("SELECT * FROM failed_calls ORDER BY rowid")]
+
     def get_notes(self, key: str) -> list[str]:
         """What the user should know of a conversation's samples, in the order noted."""
         return [str(note) for (note,) in self._all("SELECT note FROM notes WHERE key = ? ORDER BY rowid", [key])]
@@ -168,7 +198,7 @@ class RunStore:
         except sqlite3.Error as error:
             raise StoreError(f"the store {self.path} cannot be read: {error}") from error
 
-    def _write(self, statement: str, rows: Sequence[tuple[str, ...]]) -> None:
+    def _write(self, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
         if not rows:
             return
         try:
@@ -216,7 +246,7 @@ def completion_to_json(completion: Completion) -> str:
             "tokens": completion.tokens,
             "token_logprobs": completion.token_logprobs,
             "top_logprobs": completion.top_logprobs,
-            "usage": [usage.prompt, usage.completion, usage.reasoning, usage.calls, usage.unmetered],
+            "usage": [usage.prompt, usage.completion, usage.reasoning, usage.calls, usage.unmetered, usage.cached],
         },
         separators=(",", ":"),
     )
@@ -225,7 +255,7 @@ def completion_to_json(completion: Completion) -> str:
 def completion_from_json(text: str) -> Completion:
     """The inverse of :func:`completion_to_json`."""
     row = json.loads(text)
-    prompt, generated, reasoning, calls, unmetered = row["usage"]
+    prompt, generated, reasoning, calls, unmetered, cached = row["usage"]
     logprobs, top = row["token_logprobs"], row["top_logprobs"]
     return Completion(
         index=row["index"],
@@ -235,5 +265,12 @@ def completion_from_json(text: str) -> Completion:
         tokens=row["tokens"],
         token_logprobs=None if logprobs is None else tuple(logprobs),
         top_logprobs=None if top is None else tuple(tuple((token, value) for token, value in row) for row in top),
-        usage=Usage(prompt=prompt, completion=generated, reasoning=reasoning, calls=calls, unmetered=unmetered),
+        usage=Usage(
+            prompt=prompt,
+            completion=generated,
+            reasoning=reasoning,
+            calls=calls,
+            unmetered=unmetered,
+            cached=cached,
+        ),
     )
