@@ -19,7 +19,7 @@ import servers
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from transformers import (  # noqa: E402
+from transformers import (
     LlamaConfig,
     LlamaForCausalLM,
     LlamaForSequenceClassification,
@@ -28,19 +28,22 @@ from transformers import (  # noqa: E402
     Qwen2Model,
 )
 
-import tiny_models as tiny  # noqa: E402
-from reward_models.errors import ScoringServerError  # noqa: E402
-from reward_models.families import (  # noqa: E402
+import tiny_models as tiny
+from magicore.config import RunConfig
+from magicore.runtime.open import open_reward_model
+from reward_models.errors import ScoringServerError
+from reward_models.families import (
     eurus_prm,
     internlm2_reward,
     math_psa,
     math_shepherd,
     qwen_math_prm,
 )
-from reward_models.names import ModelName  # noqa: E402
-from reward_models.remote.engine import RemoteEngine  # noqa: E402
-from reward_models.steps import join_steps  # noqa: E402
-from reward_models.types import OutcomeScore, Solution, StepScores  # noqa: E402
+from reward_models.names import ModelName
+from reward_models.registry import load_outcome_model
+from reward_models.remote.engine import RemoteEngine
+from reward_models.steps import join_steps
+from reward_models.types import OutcomeScore, Solution, StepScores
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 
@@ -136,7 +139,12 @@ def test_converted_internlm2_reward(tmp_path: Path) -> None:
     tiny.save_model(LlamaForSequenceClassification(config), tmp_path)
     with vllm(tmp_path, ["--runner", "pooling"], tmp_path / "log") as url:
         found = compared(internlm2_reward.load, "internlm2-reward", tmp_path, url)
+        pairs = load_outcome_model(f"cross-encoder@{url}")
+        joined = pairs.score([*SOLUTIONS, Solution(question=QUESTION, text="so " * 3000)])
     assert max(found) - min(found) > 0.1
+    assert len({score.raw for score in joined[:-1]}) == len(SOLUTIONS)
+    assert joined[-1].unscored is not None
+    assert joined[-1].unscored.code == "past_context"
 
 
 def test_math_shepherd_as_a_classifier_of_two_tokens(shepherd: Path, tmp_path: Path) -> None:
@@ -186,3 +194,23 @@ def test_a_generation_server_scores_prefixes_and_tokens(tmp_path: Path) -> None:
         ]
         remote.engine._policy.close()
         remote.engine._reference.close()
+
+
+def test_generative_families_by_name(tmp_path: Path) -> None:
+    """The embedded model is no GenPRM: what it cannot judge is unscored, and whatever it judges is a probability."""
+    folder = servers.exported_model(tmp_path / "smollm2")
+    log = tmp_path / "log"
+    if servers.vllm_command() is None:
+        pytest.skip("vLLM is not installed; scripts/setup_vllm.sh installs it")
+    with servers.vllm(folder, log) as server:
+        url = f"vllm+{server.url.removesuffix('/v1')}"
+        opened = open_reward_model("orm", f"thinkprm:{server.model}@{url}", RunConfig())
+        genprm = open_reward_model("prm", f"genprm:{server.model}@{url}", RunConfig())
+        opened._max_tokens = genprm._max_tokens = 200
+        verified = opened.score(SOLUTIONS)
+        judged = genprm.score(SOLUTIONS[:2])
+    assert [score.tokens > 200 for score in verified] == [True] * len(SOLUTIONS)
+    for score in [*verified, *(entry for scores in judged for entry in scores.scores)]:
+        assert (score.value is None) != (score.unscored is None)
+        assert score.unscored is None or score.unscored.code == "unreadable", score.unscored
+    assert [len(scores.scores) for scores in judged] == [len(chain) for chain in CHAINS[:2]]

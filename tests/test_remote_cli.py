@@ -123,3 +123,45 @@ def test_mistakes_are_one_sentence(
     assert ended.value.code == 1
     assert said.startswith("error: ")
     assert words in said
+
+
+def checked(
+    arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> tuple[int, str, str]:
+    """Exit code, output and errors of ``magicore check-reward-model``."""
+    monkeypatch.setattr(sys, "argv", ["magicore", "check-reward-model", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    said = capsys.readouterr()
+    return int(ended.value.code or 0), " ".join(said.out.split()), " ".join(said.err.split())
+
+
+def test_check_of_a_sound_model(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = checked(["random:7", "--kind", "process"], monkeypatch, capsys)
+    assert code == 0
+    assert "counts passed 6 solutions, 18 steps, one outcome each" in out
+    assert "token ids does not apply" in out
+    assert "Sound" in out
+
+
+def test_check_of_a_model_that_says_nothing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, _ = checked(["constant:0.5", "--kind", "outcome"], monkeypatch, capsys)
+    assert code == 1
+    assert "spread failed all scores are the same" in out
+    assert "Its scores cannot be believed here." in out
+
+
+def test_check_over_a_server(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    with command("random:7", "--kind", "process") as (_, said):
+        name = said.rpartition(" ")[2].strip()
+        code, out, _ = checked([name, "--kind", "process"], monkeypatch, capsys)
+    assert code == 0
+    assert "counts passed" in out
+
+
+def test_check_of_a_name_that_is_not_there(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = checked(["math-shepard"], monkeypatch, capsys)
+    assert code == 1
+    assert err.startswith("error: no process reward model is called 'math-shepard': did you mean math-shepherd")

@@ -11,6 +11,7 @@ from rich.console import Console
 from difficulty.errors import DifficultyError
 from magicore import __version__
 from magicore.cli.ablate import ablate
+from magicore.cli.check_reward_model import check_reward_model
 from magicore.cli.demo import demo
 from magicore.cli.export import export
 from magicore.cli.list import list_names
@@ -55,6 +56,7 @@ app.command(name="score")(score)
 app.command(name="refine")(refine)
 app.command(name="ablate")(ablate)
 app.command(name="export")(export)
+app.command(name="check-reward-model")(check_reward_model)
 app.command(name="serve-reward-model")(serve_reward_model)
 app.command(name="show")(show)
 app.command(name="replay")(replay)
