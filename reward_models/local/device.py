@@ -11,6 +11,7 @@ import torch
 from reward_models.errors import CapabilityError
 
 _FORMATS = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32}
+_LONG_NAMES = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32"}
 _CPU_BUDGET = 4096
 _GPU_BUDGET = 65536
 _SPARE = 1.1  # weights are not all: buffers, allocator, the first activations
@@ -40,6 +41,7 @@ def choose_format(wanted: str, device: str) -> torch.dtype:
     Raises:
         CapabilityError: There is no such format.
     """
+    wanted = _LONG_NAMES.get(wanted, wanted)
     if wanted in _FORMATS:
         return _FORMATS[wanted]
     if wanted != "auto":
