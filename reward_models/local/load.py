@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import torch
 import transformers
+from huggingface_hub.errors import StrictDataclassError
 from transformers import AutoConfig, AutoModel, AutoTokenizer, BitsAndBytesConfig, LlamaConfig, LlamaModel
 from transformers.utils import logging as transformers_logging
 
@@ -110,6 +111,7 @@ def _load_backbone(checkpoint: Checkpoint, quantize: Quantize | None, dtype: tor
         options["quantization_config"] = _quantisation(quantize, dtype)
     source: Any = checkpoint.folder
     loader: Any = AutoModel
+    config: Any
     if internlm2.is_internlm2(checkpoint.config):
         config = LlamaConfig.from_dict(internlm2.llama_config(checkpoint.config))
         options["state_dict"] = {
@@ -120,7 +122,7 @@ def _load_backbone(checkpoint: Checkpoint, quantize: Quantize | None, dtype: tor
         }
         source, loader = None, LlamaModel
     else:
-        config = AutoConfig.from_pretrained(checkpoint.folder, trust_remote_code=False)
+        config = _native_config(checkpoint)
         options["trust_remote_code"] = False
     try:
         with _quiet():
@@ -133,6 +135,15 @@ def _load_backbone(checkpoint: Checkpoint, quantize: Quantize | None, dtype: tor
             model=checkpoint.name,
         )
     return model.eval()
+
+
+def _native_config(checkpoint: Checkpoint) -> Any:
+    """transformers' own configuration class for the checkpoint's model type."""
+    try:
+        return AutoConfig.from_pretrained(checkpoint.folder, trust_remote_code=False)
+    except (OSError, ValueError, KeyError, StrictDataclassError) as error:
+        reason = str(error).strip().splitlines()[-1].strip()
+        raise CheckpointError(f"its configuration cannot be used ({reason})", model=checkpoint.name) from error
 
 
 def _quantisation(quantize: Quantize, dtype: torch.dtype) -> BitsAndBytesConfig:
