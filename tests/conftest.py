@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+if TYPE_CHECKING:
+    from servers import Server
 
 ROOT = Path(__file__).resolve().parent.parent
 # Read by huggingface_hub, transformers and rich as they are imported.
@@ -70,6 +74,8 @@ def pytest_configure() -> None:
     for name in list(os.environ):
         if name.endswith(("_API_KEY", "_API_TOKEN")) or name == "HF_TOKEN":
             PATCHES.delenv(name)
+    # A terminated run ends as an interrupted one does, so that fixtures stop the servers they started.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     PATCHES.setattr(socket.socket, "connect", guard_connect(socket.socket.connect))
     PATCHES.setattr(socket.socket, "connect_ex", guard_connect(socket.socket.connect_ex))
     PATCHES.setattr(socket, "getaddrinfo", guard_lookup(socket.getaddrinfo))
@@ -78,15 +84,6 @@ def pytest_configure() -> None:
 def pytest_unconfigure() -> None:
     """Leave the process as it was."""
     PATCHES.undo()
-
-
-@pytest.fixture
-def free_port() -> int:
-    """A TCP port on 127.0.0.1 that nothing listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port
 
 
 @pytest.fixture(scope="session")
@@ -99,3 +96,31 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no test data at {folder}; MAGICORE_TEST_DATA names the folder")
     return folder
+
+
+@pytest.fixture(scope="session")
+def embedded_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The embedded model as a Hugging Face folder, for servers; half a minute's work, so for integration tests only."""
+    from servers import exported_model
+
+    return exported_model(tmp_path_factory.mktemp("embedded") / "smollm2")
+
+
+@pytest.fixture(scope="session")
+def vllm_server(embedded_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """vLLM serving the embedded model; skipped where ``scripts/setup_vllm.sh`` has not run."""
+    import servers
+
+    if servers.vllm_command() is None:
+        pytest.skip("vLLM is not installed; scripts/setup_vllm.sh installs it")
+    with servers.vllm(embedded_folder, tmp_path_factory.mktemp("vllm") / "log") as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def transformers_server(embedded_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """``transformers serve`` with the embedded model."""
+    import servers
+
+    with servers.transformers(embedded_folder, tmp_path_factory.mktemp("transformers") / "log") as server:
+        yield server

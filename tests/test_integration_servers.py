@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,25 +23,6 @@ MESSAGES: Any = [
 ]
 
 
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return servers.exported_model(tmp_path_factory.mktemp("embedded") / "smollm2")
-
-
-@pytest.fixture(scope="module")
-def vllm(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[servers.Server]:
-    if servers.vllm_command() is None:
-        pytest.skip("vLLM is not installed; scripts/setup_vllm.sh installs it")
-    with servers.vllm(model, tmp_path_factory.mktemp("vllm") / "log") as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def transformers(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[servers.Server]:
-    with servers.transformers(model, tmp_path_factory.mktemp("transformers") / "log") as server:
-        yield server
-
-
 def ask(server: servers.Server, **options: Any) -> ChatCompletion:
     """One chat completion, 24 tokens unless told otherwise, without retries."""
     client = openai.OpenAI(base_url=server.url, api_key="none", max_retries=0, timeout=300)
@@ -57,8 +37,8 @@ def texts(reply: ChatCompletion) -> list[str | None]:
     return [choice.message.content for choice in reply.choices]
 
 
-def test_vllm_samples_n_choices_with_their_log_probabilities(vllm: servers.Server) -> None:
-    reply = ask(vllm, n=4, temperature=0.8, seed=1, logprobs=True, top_logprobs=5)
+def test_vllm_samples_n_choices_with_their_log_probabilities(vllm_server: servers.Server) -> None:
+    reply = ask(vllm_server, n=4, temperature=0.8, seed=1, logprobs=True, top_logprobs=5)
     assert len(reply.choices) == len(set(texts(reply))) == 4
     assert reply.usage is not None
     assert reply.usage.prompt_tokens > 0
@@ -71,25 +51,25 @@ def test_vllm_samples_n_choices_with_their_log_probabilities(vllm: servers.Serve
     assert math.fsum(math.exp(other.logprob) for other in first.top_logprobs) <= 1 + 1e-6
 
 
-def test_vllm_repeats_a_seed_and_the_first_of_n_is_that_of_one(vllm: servers.Server) -> None:
-    several = ask(vllm, n=4, temperature=0.8, seed=1)
-    assert texts(ask(vllm, n=4, temperature=0.8, seed=1)) == texts(several)
-    assert texts(ask(vllm, n=1, temperature=0.8, seed=1)) == texts(several)[:1]
-    assert texts(ask(vllm, n=1, temperature=0.8, seed=2)) != texts(several)[:1]
+def test_vllm_repeats_a_seed_and_the_first_of_n_is_that_of_one(vllm_server: servers.Server) -> None:
+    several = ask(vllm_server, n=4, temperature=0.8, seed=1)
+    assert texts(ask(vllm_server, n=4, temperature=0.8, seed=1)) == texts(several)
+    assert texts(ask(vllm_server, n=1, temperature=0.8, seed=1)) == texts(several)[:1]
+    assert texts(ask(vllm_server, n=1, temperature=0.8, seed=2)) != texts(several)[:1]
 
 
-def test_vllm_leaves_the_stop_string_out(vllm: servers.Server) -> None:
-    choice = ask(vllm, temperature=0, max_tokens=64, stop=["apples"]).choices[0]
+def test_vllm_leaves_the_stop_string_out(vllm_server: servers.Server) -> None:
+    choice = ask(vllm_server, temperature=0, max_tokens=64, stop=["apples"]).choices[0]
     assert choice.finish_reason == "stop"
     assert choice.message.content is not None
     assert "apples" not in choice.message.content
 
 
-def test_vllm_continues_an_assistant_message(vllm: servers.Server) -> None:
+def test_vllm_continues_an_assistant_message(vllm_server: servers.Server) -> None:
     opened = [*MESSAGES, {"role": "assistant", "content": "Step 1: Tom starts with 3"}]
     fields = {"continue_final_message": True, "add_generation_prompt": False}
-    plain = ask(vllm, messages=opened, temperature=0)
-    continued = ask(vllm, messages=opened, temperature=0, extra_body=fields)
+    plain = ask(vllm_server, messages=opened, temperature=0)
+    continued = ask(vllm_server, messages=opened, temperature=0, extra_body=fields)
     assert plain.usage is not None
     assert continued.usage is not None
     # Not closed, and no further assistant header: fewer prompt tokens.
@@ -106,13 +86,13 @@ def test_vllm_continues_an_assistant_message(vllm: servers.Server) -> None:
         ({"messages": [{"role": "user", "content": "word " * 4000}]}, "maximum context length"),
     ],
 )
-def test_vllm_refuses_what_it_cannot_do(vllm: servers.Server, options: dict[str, Any], said: str) -> None:
+def test_vllm_refuses_what_it_cannot_do(vllm_server: servers.Server, options: dict[str, Any], said: str) -> None:
     with pytest.raises(openai.BadRequestError, match=said):
-        ask(vllm, **options)
+        ask(vllm_server, **options)
 
 
-def test_transformers_serve_ignores_n_and_log_probabilities_in_silence(transformers: servers.Server) -> None:
-    reply = ask(transformers, n=4, temperature=0.8, seed=1, logprobs=True, top_logprobs=5)
+def test_transformers_serve_ignores_n_and_log_probabilities_in_silence(transformers_server: servers.Server) -> None:
+    reply = ask(transformers_server, n=4, temperature=0.8, seed=1, logprobs=True, top_logprobs=5)
     assert len(reply.choices) == 1
     assert reply.choices[0].logprobs is None
     assert reply.choices[0].finish_reason == "length"
@@ -120,14 +100,14 @@ def test_transformers_serve_ignores_n_and_log_probabilities_in_silence(transform
     assert reply.usage.completion_tokens == 24
 
 
-def test_transformers_serve_repeats_a_seed(transformers: servers.Server) -> None:
-    first = texts(ask(transformers, temperature=0.8, seed=1))
-    assert texts(ask(transformers, temperature=0.8, seed=1)) == first
-    assert texts(ask(transformers, temperature=0.8, seed=2)) != first
+def test_transformers_serve_repeats_a_seed(transformers_server: servers.Server) -> None:
+    first = texts(ask(transformers_server, temperature=0.8, seed=1))
+    assert texts(ask(transformers_server, temperature=0.8, seed=1)) == first
+    assert texts(ask(transformers_server, temperature=0.8, seed=2)) != first
 
 
-def test_transformers_serve_leaves_the_stop_string_in(transformers: servers.Server) -> None:
-    choice = ask(transformers, temperature=0, max_tokens=64, stop=["apples"]).choices[0]
+def test_transformers_serve_leaves_the_stop_string_in(transformers_server: servers.Server) -> None:
+    choice = ask(transformers_server, temperature=0, max_tokens=64, stop=["apples"]).choices[0]
     assert choice.finish_reason == "stop"
     assert choice.message.content is not None
     assert choice.message.content.endswith("apples")
@@ -135,17 +115,17 @@ def test_transformers_serve_leaves_the_stop_string_in(transformers: servers.Serv
 
 @pytest.mark.parametrize("fields", [{"top_k": 5}, {"continue_final_message": True}])
 def test_transformers_serve_refuses_fields_it_does_not_know(
-    transformers: servers.Server, fields: dict[str, Any]
+    transformers_server: servers.Server, fields: dict[str, Any]
 ) -> None:
     with pytest.raises(openai.UnprocessableEntityError) as refused:
-        ask(transformers, extra_body=fields)
+        ask(transformers_server, extra_body=fields)
     # The SDK's own message holds no more than the status here: the reason is under "detail".
     assert next(iter(fields)) in refused.value.response.json()["detail"]
 
 
-def test_transformers_serve_refuses_another_model(transformers: servers.Server) -> None:
+def test_transformers_serve_refuses_another_model(transformers_server: servers.Server) -> None:
     with pytest.raises(openai.BadRequestError) as refused:
-        ask(transformers, model="another")
+        ask(transformers_server, model="another")
     assert "pinned" in refused.value.response.json()["detail"]
 
 
