@@ -28,7 +28,7 @@ def test_a_connection_elsewhere_is_refused() -> None:
         client.connect((ELSEWHERE, 80))
     with socket.socket() as client, pytest.raises(NetworkBlocked, match=ELSEWHERE):
         client.connect_ex((ELSEWHERE, 80))
-    with pytest.raises(NetworkBlocked, match="look 'hub.example' up"):
+    with pytest.raises(NetworkBlocked, match=r"look 'hub\.example' up"):
         socket.create_connection(("hub.example", 443), timeout=1)
 
 
