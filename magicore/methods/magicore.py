@@ -14,25 +14,23 @@ meta-review's suggestions. When all are right the rounds end.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from difficulty import Evidence, RewardStats, Router, Verdict, router
+from difficulty import RewardStats, Router, router
 from magicore.errors import CapabilityError, InputError
 from magicore.methods.base import Need, Prepared, draw_and_score, require_least
-from magicore.methods.conclude import conclude, is_correct, vote_on
+from magicore.methods.conclude import conclude
 from magicore.methods.mars import is_judged, rejected, review_all
 from magicore.methods.refinement import Refinement, chains_of, refine_each, review_then_refine, reviews_of
+from magicore.methods.routing import route, uniform
 from magicore.roles import (
     Confidence,
     StepScoreList,
     check_personas,
     refine,
     review_and_refine,
-    state_confidence,
-    verify,
 )
 from magicore.runtime.runtime import Runtime
 from magicore.types import Result, ResultStop, Round, ScoredChain
@@ -103,7 +101,7 @@ class Magicore:
         """Steps 2 to 4."""
         kept = prepared.chains
         newest = kept
-        verdict = await self._route(kept, stats, rt, round=0)
+        verdict = await route(self.router, kept, stats, rt, round=0)
         rounds = [Round(number=0, chains=kept, kept=_ids(kept), verdict=verdict)]
         accepted: frozenset[str] = frozenset()
         stop: ResultStop = "done" if verdict.easy or self.iterations == 0 else "iterations"
@@ -121,7 +119,7 @@ class Magicore:
             newest = await rt.score(chains_of(done))
             kept = self.selected(kept, newest, k=len(prepared.chains))
             if newest:
-                verdict = await self._route(kept, stats, rt, round=number)
+                verdict = await route(self.router, kept, stats, rt, round=number)
             rounds.append(
                 Round(number=number, chains=newest, kept=_ids(kept), reviews=reviews_of(done), verdict=verdict)
             )
@@ -154,43 +152,6 @@ class Magicore:
 
         best = sorted(range(len(pool)), key=rank)[:k]
         return tuple(pool[position] for position in sorted(best))
-
-    async def _route(
-        self, chains: Sequence[ScoredChain], stats: RewardStats | None, rt: Runtime, *, round: int
-    ) -> Verdict:
-        vote, classes = vote_on(rt.problem, chains, "weighted-self-consistency")
-        evidence = Evidence(
-            classes=classes,
-            o=[scored.o for scored in chains],
-            s=[scored.s for scored in chains],
-            stats=stats,
-            draw=draw(rt),
-        )
-        if "coarse_correct" in self.router.needs:
-            if rt.problem.answer is None:
-                raise InputError(f"the oracle router needs a gold answer, and problem {rt.problem.id!r} has none")
-            chosen = None if vote.chosen is None else chains[vote.chosen].chain.answer
-            evidence = replace(evidence, coarse_correct=is_correct(rt.problem, chosen))
-        if self.router.needs & {"self_verified", "stated_confidence"}:
-            evidence = await self._ask_model(evidence, chains, rt, round=round)
-        return self.router(evidence)
-
-    async def _ask_model(
-        self, evidence: Evidence, chains: Sequence[ScoredChain], rt: Runtime, *, round: int
-    ) -> Evidence:
-        majority, _ = vote_on(rt.problem, chains, "self-consistency")
-        if majority.chosen is None:
-            return evidence
-        chain = chains[majority.chosen].chain
-        if "self_verified" in self.router.needs:
-            verified = await verify(rt, chain, round=round)
-            if verified is None:
-                rt.warn("a self-verification reply could not be read; it counts as not verified")
-            return replace(evidence, self_verified=bool(verified))
-        confidence = await state_confidence(rt, chain, round=round)
-        if confidence is None:
-            rt.warn("a stated confidence could not be read; it counts as 0")
-        return replace(evidence, stated_confidence=confidence or 0.0)
 
     async def _refine(
         self, parents: Sequence[ScoredChain], rt: Runtime, *, labels: StepLabels, round: int
@@ -250,17 +211,6 @@ def shown_scores(scored: ScoredChain, source: StepScoreSource, rt: Runtime, labe
             return labels.get(scored.chain.id) or [None] * len(steps)
         case "prm":
             return [None] * len(steps) if scored.prm is None else [score.value for score in scored.prm.scores]
-
-
-def draw(rt: Runtime) -> float:
-    """The problem's draw for the random router, fixed by the run's seed and its id: the same in every round."""
-    return uniform(rt.engine.seed, "router", rt.problem.id)
-
-
-def uniform(seed: int, *names: str) -> float:
-    """A number in [0, 1) fixed by the seed and the names."""
-    text = "\x1f".join((str(seed), *names))
-    return int.from_bytes(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:7]) / 2**56
 
 
 def _ids(chains: Sequence[ScoredChain]) -> tuple[str, ...]:
