@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, cast
@@ -25,7 +25,7 @@ from magicore.llms.base import LanguageModel
 from magicore.methods import AnyMethod, make_method, method_options, preset
 from magicore.methods.given import RefineGiven
 from magicore.methods.magicore import Magicore
-from magicore.report.progress import ProgressObserver
+from magicore.report.observing import observed
 from magicore.runtime.budget import Halt
 from magicore.runtime.directory import (
     CALIBRATION,
@@ -38,8 +38,9 @@ from magicore.runtime.directory import (
     open_directory,
 )
 from magicore.runtime.estimate import Estimate, estimate
+from magicore.runtime.observer import RunObserver
 from magicore.runtime.open import open_engine
-from magicore.runtime.run import RunObserver, RunOutcome, run_method
+from magicore.runtime.run import RunOutcome, run_method
 from magicore.runtime.runtime import Engine
 from magicore.runtime.source import ProblemSource
 from magicore.store.files import read_results, read_summary
@@ -130,6 +131,8 @@ async def asolve_batch(  # noqa: PLR0913 - a front door takes its options as key
     progress: bool | RunObserver | None = None,
     approval: Approval | None = None,
     halt: Halt | None = None,
+    log_json: str | Path | None = None,
+    traces: bool = False,
     **settings: Any,
 ) -> Run:
     """Run one method over a batch of problems.
@@ -150,6 +153,8 @@ async def asolve_batch(  # noqa: PLR0913 - a front door takes its options as key
         approval: Asked before a remote run spends anything.
         halt: Lets the run end early: what is in flight finishes and is kept, and every problem ends with what it has.
             The synchronous form sets it on the first Ctrl-C.
+        log_json: A file to which every event of the run is appended as a JSON object.
+        traces: Whether OpenTelemetry spans are written (see :class:`magicore.report.traces.Traces`).
         **settings: Any setting of :class:`RunConfig`, and any option of the method (``k``, ``iterations``, ``router``).
 
     Raises:
@@ -167,11 +172,9 @@ async def asolve_batch(  # noqa: PLR0913 - a front door takes its options as key
         return before
     survey = source.survey()
     directory = memory_store(chosen) if out is None else open_directory(Path(out), chosen, force=force)
-    watching: AbstractContextManager[RunObserver] = (
-        nullcontext(progress) if isinstance(progress, RunObserver) else ProgressObserver(shown=progress)
-    )
-    with directory as store, watching as observing:
-        async with open_engine(chosen, store, halt=halt, **given) as engine:
+    log = None if log_json is None else Path(log_json)
+    with directory as store, observed(progress, log_json=log, traces=traces) as observing:
+        async with open_engine(chosen, store, halt=halt, watcher=observing, **given) as engine:
             cost = estimate(made, survey, engine, chosen)
             if cost is not None and approval is not None:
                 approval(cost)
@@ -187,6 +190,9 @@ async def asolve_batch(  # noqa: PLR0913 - a front door takes its options as key
                     sink=writer,
                 )
                 summary = summarise(outcome.results, config=chosen, wall_s=outcome.wall_s)
+                if (unknown := store.lost_replies()) > 0:  # charged for, perhaps, and in no other number
+                    summary["unknown_calls"] = unknown
+                observing.finished(summary)
                 if writer is not None:
                     writer.finish(outcome.stats, summary)
                     done = not halt and not summary["failed"]

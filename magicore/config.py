@@ -8,12 +8,13 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 from magicore.answers.kinds import KINDS
 from magicore.errors import InputError, UnknownNameError
 from magicore.llms.base import Sampling
 
+Duplicates = Literal["count", "once"]
 CALIBRATIONS = ("batch", "first", "running")
 
 
@@ -39,6 +40,8 @@ class RunConfig:
         temperature, top_p, max_tokens: Sampling; ``None`` leaves temperature and top_p to the endpoint.
         aggregation: How step scores become s: ``product`` (the paper's), ``min``, ``last``, ``mean``,
             ``geometric-mean``, or ``family`` for the reward model's own recommendation.
+        duplicates: What chains weigh that repeat an earlier one word for word: ``count`` (each is a vote; the result
+            says how many there are) or ``once`` (they abstain).
         calibration: ``batch``, ``first`` (the published code's), ``running``, or a saved calibration file.
         seed: The run's seed.
         deterministic: Local models in fp32 with a fixed batch order.
@@ -68,6 +71,7 @@ class RunConfig:
     top_p: float | None = 0.95
     max_tokens: int = 1000
     aggregation: str = "product"
+    duplicates: str = "count"
     calibration: str = "batch"
     seed: int = 0
     deterministic: bool = False
@@ -91,6 +95,8 @@ class RunConfig:
             raise InputError(f"top_p lies in (0, 1], got {self.top_p}")
         if self.kind is not None and self.kind not in KINDS:
             raise UnknownNameError(f"there is no answer kind {self.kind!r}; kinds: {', '.join(KINDS)}")
+        if self.duplicates not in get_args(Duplicates):
+            raise InputError(f"duplicates is {' or '.join(get_args(Duplicates))}, not {self.duplicates!r}")
         if self.calibration not in CALIBRATIONS and not Path(self.calibration).is_file():
             raise InputError(
                 f"calibration is {', '.join(CALIBRATIONS)} or a saved file, and {self.calibration!r} is none"

@@ -35,7 +35,8 @@ from magicore.methods.self_correction import SelfCorrection
 from magicore.methods.self_reflection import SelfReflection
 from magicore.prompts import load_prompts
 from magicore.replay import KINDS_OF, ReplayReading, Rules, count, option_letters, read_rows, rules_of
-from magicore.runtime.run import RunObserver, run_method
+from magicore.runtime.observer import RunObserver
+from magicore.runtime.run import run_method
 from magicore.runtime.runtime import Engine
 from magicore.runtime.stored import StoredModel
 from magicore.store.run_store import RunStore

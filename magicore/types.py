@@ -59,8 +59,8 @@ class CallKey:
 class Usage:
     """Tokens and calls. ``unmetered`` counts calls whose server gave no usage: their tokens are unknown, not 0.
 
-    ``cached`` are the prompt tokens that the server had read before; they are part of ``prompt``, and no part of what is
-    equal in two equal runs.
+    ``cached`` are the prompt tokens that the server had read before. They are part of ``prompt``, and no part of what
+    is equal in two equal runs.
     """
 
     prompt: int = 0

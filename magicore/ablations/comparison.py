@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from magicore.evaluate import accuracy, cost_of
 from magicore.methods import AnyMethod
 from magicore.report.tables import MethodRow
-from magicore.runtime.run import RunObserver, run_method
+from magicore.runtime.observer import RunObserver
+from magicore.runtime.run import run_method
 from magicore.runtime.runtime import Engine
 from magicore.types import Problem, Result
 

@@ -54,6 +54,9 @@ Aggregation = Annotated[
     str | None,
     typer.Option("--aggregation", help="Step scores to s: product, min, last, mean, geometric-mean, family."),
 ]
+Duplicates = Annotated[
+    str | None, typer.Option("--duplicates", help="Chains that repeat another word for word: count, or once.")
+]
 Calibration = Annotated[
     str | None, typer.Option("--calibration", help="batch, first, running, or a saved calibration file.")
 ]
@@ -64,6 +67,11 @@ Deterministic = Annotated[
 Device = Annotated[str | None, typer.Option("--device", help="auto, cpu, cuda, mps.")]
 Dtype = Annotated[str | None, typer.Option("--dtype", help="auto, float32, bfloat16, float16.")]
 Concurrency = Annotated[int | None, typer.Option("--concurrency", help="Problems worked on at once.")]
+
+LogJson = Annotated[Path | None, typer.Option("--log-json", help="Append every event to this file as a JSON object.")]
+Traces = Annotated[
+    bool, typer.Option("--otel", help="Send OpenTelemetry spans where OTEL_EXPORTER_OTLP_ENDPOINT says.")
+]
 
 Questions = Annotated[
     str | None, typer.Option("--data", help="The problems behind a chains.jsonl, which holds no questions.")

@@ -24,6 +24,7 @@ def refine(
     temperature: opt.Temperature = None,
     max_tokens: opt.MaxTokens = None,
     aggregation: opt.Aggregation = None,
+    duplicates: opt.Duplicates = None,
     seed: opt.Seed = None,
     deterministic: opt.Deterministic = None,
     device: opt.Device = None,
@@ -32,6 +33,8 @@ def refine(
     data: opt.Questions = None,
     force: opt.Force = False,
     yes: opt.Yes = False,
+    log_json: opt.LogJson = None,
+    otel: opt.Traces = False,
     json: opt.Json = False,
 ) -> None:
     """Review and refine every solution, whatever its difficulty (another --router refines only hard questions)."""
@@ -49,6 +52,7 @@ def refine(
             "temperature": temperature,
             "max_tokens": max_tokens,
             "aggregation": aggregation,
+            "duplicates": duplicates,
             "seed": seed,
             "deterministic": deterministic,
             "device": device,
@@ -56,4 +60,5 @@ def refine(
         }
     )
     settings |= opt.pairs(option, "--option") or {}
+    settings |= opt.given({"log_json": log_json, "traces": otel or None})
     refine_file(solutions, out, settings, data=data, config=config, force=force, yes=yes, as_json=json)

@@ -32,6 +32,7 @@ def run(
     top_p: opt.TopP = None,
     max_tokens: opt.MaxTokens = None,
     aggregation: opt.Aggregation = None,
+    duplicates: opt.Duplicates = None,
     calibration: opt.Calibration = None,
     seed: opt.Seed = None,
     deterministic: opt.Deterministic = None,
@@ -42,6 +43,8 @@ def run(
     budget: opt.BudgetOption = None,
     force: opt.Force = False,
     yes: opt.Yes = False,
+    log_json: opt.LogJson = None,
+    otel: opt.Traces = False,
     json: opt.Json = False,
 ) -> None:
     """Run one method over a batch of problems and write results, chains, calibration, timings and a summary."""
@@ -68,6 +71,7 @@ def run(
             "top_p": top_p,
             "max_tokens": max_tokens,
             "aggregation": aggregation,
+            "duplicates": duplicates,
             "calibration": calibration,
             "seed": seed,
             "deterministic": deterministic,
@@ -79,4 +83,5 @@ def run(
         }
     )
     settings |= opt.pairs(option, "--option") or {}
+    settings |= opt.given({"log_json": log_json, "traces": otel or None})
     run_with_progress(settings, config=config, out=out, force=force, yes=yes, as_json=json)

@@ -18,6 +18,7 @@ class Call:
         key: Which call it was.
         asked, given: Samples.
         cut: Samples that ended at the token limit.
+        lost: Replies that never came or could not be read, on the way to these or to the error.
         usage: What it cost, as far as the endpoint said.
         attempt: Counted from 1.
         began: Seconds since the epoch.
@@ -32,6 +33,7 @@ class Call:
     asked: int
     given: int = 0
     cut: int = 0
+    lost: int = 0
     usage: Usage = field(default_factory=Usage)
     attempt: int = 1
     began: float = 0.0

@@ -226,7 +226,7 @@ class Sampler:
                 generation = await self._generate(request, started)
             except LanguageModelError as error:
                 pause = self._retry.wait(attempt, error, draw) if self._may_retry(error, attempt) else None
-                self._tell(replace(call, seconds=self._clock() - started, error=error, retry_in=pause))
+                self._tell(replace(call, seconds=self._clock() - started, lost=error.lost, error=error, retry_in=pause))
                 if pause is None:
                     raise
                 raise _Retry(error, pause) from error
@@ -237,6 +237,7 @@ class Sampler:
                     call,
                     seconds=seconds,
                     given=len(completions),
+                    lost=generation.lost,
                     cut=sum(one.stop == "length" for one in completions),
                     usage=sum((one.usage for one in completions), Usage()),
                 )

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from difficulty import Verdict
 from magicore.answers import equivalent
 from magicore.chains import answer_classes
+from magicore.config import Duplicates
 from magicore.runtime.runtime import Runtime
 from magicore.types import Abstention, ClassVotes, Problem, Result, ResultStop, Round, ScoredChain
 from magicore.voting import Ties, Vote, vote
@@ -20,9 +21,15 @@ def vote_on(
     *,
     weights: str | None = None,
     ties: Ties = "score",
+    duplicates: Duplicates = "count",
 ) -> tuple[Vote, list[int | None]]:
-    """Class the chains' answers and vote by one aggregation of :mod:`magicore.voting`; returns the classes too."""
+    """Class the chains' answers and vote by one aggregation of :mod:`magicore.voting`; returns the classes too.
+
+    With ``duplicates="once"`` a chain that repeats an earlier one word for word abstains.
+    """
     classes = answer_classes(problem, [scored.chain for scored in chains])
+    if duplicates == "once":
+        classes = [None if of is not None else c for c, of in zip(classes, repeated(chains), strict=True)]
     found = vote(
         classes,
         [scored.o for scored in chains],
@@ -33,6 +40,17 @@ def vote_on(
         ties=ties,
     )
     return found, classes
+
+
+def repeated(chains: Sequence[ScoredChain]) -> list[str | None]:
+    """For each chain the id of the earlier one that it repeats word for word, thinking included; mostly ``None``."""
+    first: dict[tuple[str | None, str], str] = {}
+    found: list[str | None] = []
+    for scored in chains:
+        text = (scored.chain.thinking, scored.chain.text)
+        found.append(first.get(text))
+        first.setdefault(text, scored.chain.id)
+    return found
 
 
 def mean_logprob(scored: ScoredChain) -> float | None:
@@ -55,7 +73,8 @@ def conclude(
 ) -> Result:
     """Vote over ``chains`` and put the result together. Without a single answer, the result has none and says why."""
     problem = rt.problem
-    found, classes = vote_on(problem, chains, aggregation, weights=weights, ties=ties)
+    duplicates = rt.engine.duplicates
+    found, classes = vote_on(problem, chains, aggregation, weights=weights, ties=ties, duplicates=duplicates)
     for warning in found.warnings:
         rt.warn(warning)
     chosen = None if found.chosen is None else chains[found.chosen].chain
@@ -71,15 +90,23 @@ def conclude(
         chain=None if chosen is None else chosen.id,
         verdict=verdict,
         votes=class_votes(chains, classes, found),
-        abstained=tuple(
-            Abstention(chain=chains[i].chain.id, reason=chains[i].chain.no_answer or "no answer")
-            for i in found.abstained
-        ),
+        abstained=abstentions(chains, found),
         rounds=rounds if rounds is not None else first_round(chains),
         stop="budget" if rt.ledger.over_budget else stop,
         usage=rt.ledger.usage,
         warnings=rt.ledger.warnings,
     )
+
+
+def abstentions(chains: Sequence[ScoredChain], found: Vote) -> tuple[Abstention, ...]:
+    """The chains that took no part in the vote, with why."""
+    copies = repeated(chains)
+    reasons: list[Abstention] = []
+    for i in found.abstained:
+        chain = chains[i].chain
+        why = chain.no_answer or (f"repeats {copies[i]}" if chain.answer is not None and copies[i] else "no answer")
+        reasons.append(Abstention(chain=chain.id, reason=why))
+    return tuple(reasons)
 
 
 def is_correct(problem: Problem, answer: str | None) -> bool | None:

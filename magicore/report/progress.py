@@ -1,8 +1,9 @@
-"""A run's progress in the terminal: problems sampled and answered, accuracy so far, tokens, time left."""
+"""A run's progress in the terminal: problems sampled and answered, accuracy so far, tokens, errors, time left."""
 
 from __future__ import annotations
 
 import sys
+import time
 from types import TracebackType
 from typing import Self
 
@@ -17,8 +18,12 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from magicore.runtime.run import RunObserver
+from magicore.llms.calls import Call
+from magicore.report.figures import Figures
+from magicore.runtime.observer import RunObserver
 from magicore.types import Problem, Result
+
+_REDRAWN_S = 0.2
 
 
 class ProgressObserver(RunObserver):
@@ -41,6 +46,8 @@ class ProgressObserver(RunObserver):
         self._sampled: TaskID | None = None
         self._answered: TaskID | None = None
         self._graded = self._correct = self._tokens = 0
+        self._calls = Figures()
+        self._drawn = 0.0
 
     def __enter__(self) -> Self:
         self._progress.start()
@@ -53,11 +60,22 @@ class ProgressObserver(RunObserver):
 
     def started(self, problems: int | None) -> None:
         self._graded = self._correct = self._tokens = 0
+        self._calls = Figures()
         for task in (self._sampled, self._answered):
             if task is not None:
                 self._progress.remove_task(task)
         self._sampled = self._progress.add_task("sampled", total=problems, visible=False, figures="")
         self._answered = self._progress.add_task(self._title, total=problems, figures="")
+
+    def calling(self, model: str, samples: int) -> None:
+        self._calls.calling(samples)
+
+    def called(self, call: Call) -> None:
+        self._calls.called(call)
+        now = time.monotonic()
+        if self._shown and self._answered is not None and now > self._drawn + _REDRAWN_S:
+            self._drawn = now
+            self._progress.update(self._answered, figures=self._figures())
 
     def prepared(self, problem: Problem) -> None:
         if self._sampled is not None:
@@ -73,4 +91,5 @@ class ProgressObserver(RunObserver):
 
     def _figures(self) -> str:
         right = f"{100 * self._correct / self._graded:.1f} % right, " if self._graded else ""
-        return f"{right}{self._tokens:,} tokens"
+        calls = f", {self._calls}" if self._calls.tokens or self._calls.errors else ""
+        return f"{right}{self._tokens:,} tokens{calls}"

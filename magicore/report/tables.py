@@ -218,7 +218,7 @@ def _points(difference: float) -> str:
 def _p_value(value: float | None) -> str:
     if value is None:
         return _ABSENT
-    return "< 0.001" if value < 0.001 else f"{value:.3f}"  # noqa: PLR2004 - three decimals are shown
+    return "< 0.001" if value < 0.001 else f"{value:.3f}"
 
 
 def _count(value: int | None) -> str:

@@ -7,6 +7,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from difficulty import RewardStats, save_calibration
 from magicore.config import RunConfig, config_toml
@@ -133,7 +134,7 @@ class DirectoryWriter(ResultSink):
         self._path = path
         self._files = {name: JsonLinesWriter(path / name) for name in (CHAINS, RESULTS, TIMINGS)}
 
-    def add(self, result: Result, seconds: dict[str, float]) -> None:
+    def add(self, result: Result, timings: Mapping[str, Any]) -> None:
         """Write one problem's chains, result, times and, where the method has any, reviews."""
         for record in result_chain_records(result):
             self._files[CHAINS].add(record.row)
@@ -142,7 +143,7 @@ class DirectoryWriter(ResultSink):
                 self._files[REVIEWS] = JsonLinesWriter(self._path / REVIEWS)
             self._files[REVIEWS].add(row)
         self._files[RESULTS].add(result_row(result))
-        self._files[TIMINGS].add({"id": result.id, "seconds": {name: round(s, 6) for name, s in seconds.items()}})
+        self._files[TIMINGS].add({"id": result.id, **timings})
 
     def finish(self, stats: RewardStats | None, summary: Mapping[str, object]) -> None:
         """Put everything in its place.

@@ -3,9 +3,26 @@
 from __future__ import annotations
 
 from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
 
 from magicore.runtime.budget import Account
 from magicore.types import RoleUsage, Usage
+
+
+@dataclass
+class Trials:
+    """What calls took beside what they brought, for one role and model.
+
+    Attributes:
+        retries: Calls that were made again.
+        waited_s: Seconds put off before them.
+        unknown: Replies that may have been charged for and never came.
+    """
+
+    retries: int = 0
+    waited_s: float = 0.0
+    unknown: int = 0
 
 
 class Ledger:
@@ -20,12 +37,20 @@ class Ledger:
         self.over_budget = False
         self.seconds: dict[str, float] = {}
         self._usage: dict[tuple[str, str], Usage] = {}
+        self._trials: dict[tuple[str, str], Trials] = {}
         self._warnings: dict[str, None] = {}
 
     def book(self, role: str, model: str, usage: Usage) -> None:
         """Add to what ``role`` spent on ``model``."""
         key = (role, model)
         self._usage[key] = self._usage.get(key, Usage()) + usage
+
+    def tried(self, role: str, model: str, retries: int, waited_s: float, unknown: int) -> None:
+        """Add to what calls of ``role`` took on ``model``; see :class:`Trials`."""
+        trials = self._trials.setdefault((role, model), Trials())
+        trials.retries += retries
+        trials.waited_s += waited_s
+        trials.unknown += unknown
 
     def warn(self, text: str) -> None:
         """Say something once."""
@@ -39,6 +64,28 @@ class Ledger:
     def usage(self) -> tuple[RoleUsage, ...]:
         """Usage by role and model, in order of first use."""
         return tuple(RoleUsage(role=role, model=model, usage=u) for (role, model), u in self._usage.items())
+
+    @property
+    def timings(self) -> dict[str, Any]:
+        """What may differ between two equal runs: seconds by stage; calls, retries and cached tokens by role."""
+        calls = []
+        for role, model in self._usage.keys() | self._trials.keys():
+            usage = self._usage.get((role, model), Usage())
+            trials = self._trials.get((role, model), Trials())
+            calls.append(
+                {
+                    "role": role,
+                    "model": model,
+                    "cached": usage.cached,
+                    "retries": trials.retries,
+                    "waited_s": round(trials.waited_s, 6),
+                    "unknown": trials.unknown,
+                }
+            )
+        return {
+            "seconds": {name: round(seconds, 6) for name, seconds in self.seconds.items()},
+            "calls": sorted(calls, key=lambda row: (row["role"], row["model"])),
+        }
 
     @property
     def warnings(self) -> tuple[str, ...]:

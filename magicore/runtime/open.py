@@ -6,9 +6,10 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Literal, cast
 
-from magicore.config import RunConfig
+from magicore.config import Duplicates, RunConfig
 from magicore.errors import CapabilityError
 from magicore.llms.base import LanguageModel
+from magicore.llms.calls import CallWatcher
 from magicore.llms.generate import generate_with
 from magicore.llms.registry import open_model
 from magicore.prompts import load_prompts
@@ -40,11 +41,12 @@ async def open_engine(
     orm: OutcomeRewardModel | None = None,
     prm: ProcessRewardModel | None = None,
     halt: Halt | None = None,
+    watcher: CallWatcher | None = None,
 ) -> AsyncIterator[Engine]:
     """Open everything that ``config`` names; objects given by keyword take the place of what it names.
 
-    ``halt`` lets the run end early. ``generation=False`` is for scoring alone: the language model is opened only if a
-    reward model asks for one.
+    ``halt`` lets the run end early; ``watcher`` is told of every call. ``generation=False`` is for scoring alone: the
+    language model is opened only if a reward model asks for one.
 
     Raises:
         UnknownNameError, UnknownRewardModelError: no such model or role, with suggestions.
@@ -54,7 +56,7 @@ async def open_engine(
     for role in config.role_models:
         check_role(role)
     budget = Budget(config.budget, config.prices, halt=halt)
-    opener = _Opener(config, store, budget)
+    opener = _Opener(config, store, budget, watcher)
     prompts = load_prompts(config.prompts)
     try:
         models: dict[str, StoredModel] = {}
@@ -78,6 +80,7 @@ async def open_engine(
             prm=prm_service,
             sampling=config.sampling,
             aggregation=config.aggregation,
+            duplicates=cast(Duplicates, config.duplicates),
             seed=config.seed,
             budget=budget,
         )
@@ -89,8 +92,9 @@ async def open_engine(
 class _Opener:
     """Opens each named model once, and closes them all."""
 
-    def __init__(self, config: RunConfig, store: RunStore, budget: Budget) -> None:
+    def __init__(self, config: RunConfig, store: RunStore, budget: Budget, watcher: CallWatcher | None = None) -> None:
         self._config = config
+        self._watcher = watcher
         self._budget = budget
         self._store = store
         self._models: dict[str, StoredModel] = {}
@@ -107,7 +111,7 @@ class _Opener:
                 dtype=config.dtype,
                 deterministic=config.deterministic,
             )
-            self._models[name] = StoredModel(model, self._store, self._budget)
+            self._models[name] = StoredModel(model, self._store, self._budget, self._watcher)
         return self._models[name]
 
     def reward_model(self, kind: Literal["orm", "prm"], name: str, models: Mapping[str, StoredModel]) -> Any:

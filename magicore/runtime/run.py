@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from difficulty import CalibrationSample, Population, RewardStats, RunningStats, load_calibration
 from magicore.config import CALIBRATIONS
 from magicore.errors import LanguageModelError, MagicoreError, RewardModelError
 from magicore.methods.base import AnyMethod, CalibratedMethod, Prepared
+from magicore.runtime.observer import RunObserver
 from magicore.runtime.open import require_reward_models
 from magicore.runtime.runtime import Engine, RunAborted, Runtime
 from magicore.runtime.schedule import in_order
@@ -20,24 +22,11 @@ PREPARED_KEPT = 4096
 """Prepared problems kept in memory between the two stages; the rest are read again from the store."""
 
 
-class RunObserver:
-    """Watches a run; this one does nothing. Progress bars and logs override what they need."""
-
-    def started(self, problems: int | None) -> None:
-        """The models are open, and so many problems wait; ``None`` where that is not known."""
-
-    def prepared(self, problem: Problem) -> None:
-        """The initial chains of a problem are drawn and scored (calibrated methods only)."""
-
-    def answered(self, result: Result) -> None:
-        """A problem has its result, or its failure."""
-
-
 class ResultSink:
     """Takes each result with all its chains, in problem order, as soon as it and those before it are there."""
 
-    def add(self, result: Result, seconds: dict[str, float]) -> None:
-        """``seconds`` is how long the problem waited, by role and for scoring."""
+    def add(self, result: Result, timings: Mapping[str, Any]) -> None:
+        """``timings`` is what its ledger says of seconds, retries and cached tokens."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +72,7 @@ class _Tally:
             self.chains += 1
             self.cut += scored.chain.stop == "length"
         if self.sink is not None:
-            self.sink.add(result, dict(rt.ledger.seconds))
+            self.sink.add(result, rt.ledger.timings)
         self.results.append(result if self.sink is None else without_rounds(result))
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from magicore.chains import read_chain, scored_chain
+from magicore.config import Duplicates
 from magicore.errors import AuthenticationFailed, ConnectionFailed, ContextExceeded, LanguageModelError, RequestRefused
 from magicore.llms.base import Message, Request, Sampling
 from magicore.llms.sampler import SampleOutcome
@@ -45,6 +46,7 @@ class Engine:
     prm: ScoringService[StepScores] | None = None
     sampling: Sampling = field(default_factory=Sampling)
     aggregation: str = "product"
+    duplicates: Duplicates = "count"
     seed: int = 0
     budget: Budget = field(default_factory=Budget)
 

@@ -9,26 +9,41 @@ from weakref import WeakValueDictionary
 
 from magicore.errors import BudgetExceeded, LanguageModelError
 from magicore.llms.base import LanguageModel, Request, traits
+from magicore.llms.calls import Call, CallWatcher
 from magicore.llms.identity import content_key
+from magicore.llms.profile import EndpointProfile
 from magicore.llms.sampler import SampleFailure, SampleOutcome, Sampler, repetition_note
 from magicore.runtime.budget import Budget
 from magicore.runtime.ledger import Ledger, current_ledger
-from magicore.store.run_store import RunStore, StoredCompletion
+from magicore.store.run_store import FailedCall, RunStore, StoredCompletion
 from magicore.types import Completion
 
 
 class StoredModel:
     """Samples from ``model`` unless the store already has the sample. Completions are stored before they are used.
 
-    ``answered`` says whether this model has given anything yet, in this process or before.
+    Calls that brought nothing are noted in the store, and what an endpoint shows of itself is remembered there.
+    ``answered`` says whether this model has given anything yet, in this process or before. ``watcher`` is told of every
+    call.
     """
 
-    def __init__(self, model: LanguageModel, store: RunStore, budget: Budget | None = None) -> None:
+    def __init__(
+        self,
+        model: LanguageModel,
+        store: RunStore,
+        budget: Budget | None = None,
+        watcher: CallWatcher | None = None,
+    ) -> None:
         self.model = model
         self._budget = budget or Budget()
+        self._watcher = watcher
         self.answered = False
-        self._sampler = Sampler(model, received=self._keep)
         self._store = store
+        self._profile: EndpointProfile | None = getattr(model, "profile", None)
+        if self._profile is not None:
+            self._profile.recall(store.get_state(self._profile_name) or {})
+            self._remembered = self._profile.known()
+        self._sampler = Sampler(model, received=self._keep, watcher=self)
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     @property
@@ -50,11 +65,14 @@ class StoredModel:
             if missing:
                 asked = replace(request, indices=missing)
                 outcome = await self._affordable(asked)
+                self._remember()
                 repeats = repetition_note(outcome.completions, asked)
                 self._store.put_notes(conversation, [note for note in outcome.notes if note != repeats])
             notes = self._store.get_notes(conversation)
         known |= {c.index: c for c in outcome.completions}
         ledger = current_ledger.get()
+        if ledger is not None:
+            ledger.tried(request.key.role, self.name, outcome.retries, outcome.waited_s, outcome.lost)
         for completion in known.values():
             self._budget.spend(self.name, completion.usage, None if ledger is None else ledger.account)
         completions = tuple(known[index] for index in request.indices if index in known)
@@ -88,6 +106,40 @@ class StoredModel:
         ]
         self._store.put_completions(rows)
         self.answered = True
+
+    def calling(self, model: str, samples: int) -> None:
+        """A call goes out."""
+        if self._watcher is not None:
+            self._watcher.calling(model, samples)
+
+    def called(self, call: Call) -> None:
+        """A call has ended; one that brought nothing, or less than was sent, is noted."""
+        error = call.error
+        if error is not None or call.lost:
+            row = FailedCall(
+                model=call.model,
+                problem=call.key.problem,
+                role=call.key.role,
+                error="ConnectionFailed" if error is None else type(error).__name__,
+                samples=call.asked,
+                lost=call.lost,
+                prompt=getattr(error, "prompt", None),
+                completion=getattr(error, "completion", None),
+                waited_s=call.retry_in or 0.0,
+            )
+            self._store.put_failed_call(row)
+        if self._watcher is not None:
+            self._watcher.called(call)
+
+    @property
+    def _profile_name(self) -> str:
+        return f"profile:{self.name}"
+
+    def _remember(self) -> None:
+        """Keep what the endpoint has shown of itself, where that is new."""
+        if self._profile is not None and (known := self._profile.known()) != self._remembered:
+            self._store.put_state(self._profile_name, known)
+            self._remembered = known
 
     def _key(self, request: Request, index: int) -> str:
         fingerprint = self.model.fingerprint

@@ -140,6 +140,10 @@ class RunStore:
         """Every call that brought nothing, in the order they failed."""
         return [FailedCall(*row) for row in self._all("SELECT * FROM failed_calls ORDER BY rowid")]
 
+    def lost_replies(self) -> int:
+        """Replies that may have been charged for and never came."""
+        return sum(call.lost for call in self.failed_calls())
+
     def get_notes(self, key: str) -> list[str]:
         """What the user should know of a conversation's samples, in the order noted."""
         return [str(note) for (note,) in self._all("SELECT note FROM notes WHERE key = ? ORDER BY rowid", [key])]
