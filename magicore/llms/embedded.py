@@ -25,7 +25,7 @@ from typing import Any
 
 import torch
 import transformers
-from safetensors.torch import save_file
+from safetensors import SafetensorError
 
 from magicore.errors import InputError, MissingExtraError
 from magicore.llms.local.loading import (
@@ -136,11 +136,14 @@ def convert(file: Path, folder: Path) -> None:
         InputError: The file is damaged, or the disk is full.
         MissingExtraError: The package that reads GGUF is not installed.
     """
+    options: dict[str, Any] = {"dtype": torch.float32}
+    if hasattr(transformers, "GgufConfig"):  # from transformers 5.2x on weights may otherwise stay in their blocks
+        options["quantization_config"] = transformers.GgufConfig(dequantize=True)
     with quiet(), _without_bar():
         try:
             tokenizer: Any = transformers.AutoTokenizer.from_pretrained(str(file.parent), gguf_file=file.name)
             model: Any = transformers.AutoModelForCausalLM.from_pretrained(
-                str(file.parent), gguf_file=file.name, dtype=torch.float32
+                str(file.parent), gguf_file=file.name, **options
             )
         except ImportError as error:
             raise MissingExtraError(
@@ -150,19 +153,11 @@ def convert(file: Path, folder: Path) -> None:
             raise InputError(
                 f"{file}: cannot be read ({error}); install it again: {INSTALL} --force-reinstall"
             ) from error
-    described = {key: value for key, value in model.config.to_dict().items() if key != "quantization_config"}
-    config = type(model.config).from_dict(described)
-    tied = set(model._tied_weights_keys or ()) if config.tie_word_embeddings else set()
-    tensors = {key: value.contiguous() for key, value in model.state_dict().items() if key not in tied}
-    try:
-        save_file(tensors, str(folder / "model.safetensors"), metadata={"format": "pt"})
-        config.save_pretrained(folder)
-        model.generation_config.save_pretrained(folder)
-        tokenizer.save_pretrained(folder)
-    except OSError as error:
-        raise InputError(
-            f"{folder}: cannot be written ({error.strerror}); MAGICORE_CACHE names another place"
-        ) from error
+        try:
+            model.save_pretrained(folder)
+            tokenizer.save_pretrained(folder)
+        except (OSError, SafetensorError) as error:
+            raise InputError(f"{folder}: cannot be written ({error}); MAGICORE_CACHE names another place") from error
 
 
 @contextmanager

@@ -116,6 +116,9 @@ class Engine:
         except MagicoreError as error:
             self._refuse(error)
             return
+        except Exception as error:  # noqa: BLE001 - whatever it was, those who wait must hear of it
+            self._refuse(LanguageModelError(f"the model cannot be loaded ({type(error).__name__}: {error})"))
+            return
         work = _Alone(loaded) if self._deterministic else _Together(loaded, self._rows)
         with torch.inference_mode():
             while True:

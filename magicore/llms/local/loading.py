@@ -23,6 +23,7 @@ from huggingface_hub.errors import (
     RepositoryNotFoundError,
     RevisionNotFoundError,
 )
+from safetensors import SafetensorError
 
 from magicore.errors import CapabilityError, InputError
 
@@ -153,7 +154,7 @@ def load(checkpoint: Checkpoint, device: torch.device, dtype: torch.dtype) -> Lo
             model = transformers.AutoModelForCausalLM.from_pretrained(
                 checkpoint.source, dtype=dtype, attn_implementation="sdpa", use_safetensors=True, **options
             )
-        except (OSError, ValueError, ImportError) as error:
+        except (OSError, ValueError, ImportError, SafetensorError) as error:
             raise InputError(f"{checkpoint.source}: cannot be loaded ({_first_line(error)})") from error
     return prepare(model, tokenizer, device)
 
@@ -212,7 +213,7 @@ def _check_folder(folder: Path) -> None:
     if index.is_file():
         try:
             wanted = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
-        except (ValueError, KeyError, AttributeError):
+        except (ValueError, KeyError, TypeError, AttributeError):
             raise InputError(f"{index}: cannot be read as an index of weights") from None
         missing = sorted(name for name in wanted if not (folder / name).is_file())
         if missing:
