@@ -21,7 +21,16 @@ from fake_engines import (
 )
 from fake_servers import Answer, Call, FakeServer, Respond, serving
 from reward_models.errors import CapabilityError, ScoringServerError, StepCountError
-from reward_models.families import eurus_prm, internlm2_reward, math_shepherd, qwen_math_prm, qwen_math_rm, rlhflow
+from reward_models.families import (
+    eurus_prm,
+    internlm2_reward,
+    math_shepherd,
+    qwen_math_prm,
+    qwen_math_rm,
+    reasonflux,
+    rlhflow,
+    skywork_o1,
+)
 from reward_models.families.family import Family
 from reward_models.families.implicit import ImplicitEngine
 from reward_models.families.reading import Reading
@@ -397,3 +406,9 @@ def test_vllm_pairs_of_a_regression_head_and_wrong_servers() -> None:
         load_outcome_model(f"cross-encoder@vllm+{server.url}").score(PAIRS)
     with pytest.raises(CapabilityError, match=r"cross-encoder@vllm\+http"):
         load_outcome_model("cross-encoder:BAAI/bge-reranker-v2-m3")
+
+
+@pytest.mark.parametrize("family", [skywork_o1.FAMILY, reasonflux.SMALL])
+def test_heads_that_no_server_has_a_class_for(family: Family) -> None:
+    with pytest.raises(CapabilityError, match=f"serve-reward-model {family.name}` there and use {family.name}@http://"):
+        open_engine(family, parse_model_name(f"{family.name}@vllm+http://127.0.0.1:1"))

@@ -17,7 +17,9 @@ from fake_engines import FakeGeneration, FakeSglang, FakeVllm, logits, pair, sig
 from fake_servers import Respond, serving
 from reward_models.errors import CheckpointError, RewardModelError, ScoringServerError
 from reward_models.families import eurus_prm, math_shepherd
+from reward_models.families.tokens import TextTokenizer
 from reward_models.names import ModelName
+from reward_models.remote import model as remote_model
 from reward_models.remote.model import RemoteProcessModel
 from reward_models.steps import join_steps
 from reward_models.types import Solution, Step
@@ -33,8 +35,15 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return found
 
 
+@pytest.fixture(scope="module")
+def tokenizer(folder: Path) -> TextTokenizer:
+    return remote_model._tokenizer(str(folder), None, ModelName(provider="math-shepherd"))
+
+
 @pytest.fixture
-def opened(folder: Path) -> Iterator[Any]:
+def opened(folder: Path, tokenizer: TextTokenizer, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Opens models whose tokenizer is read only once, and closes them."""
+    monkeypatch.setattr(remote_model, "_tokenizer", lambda *_: tokenizer)
     models = []
 
     def load(url: str, kind: str = "vllm", **options: Any) -> RemoteProcessModel:

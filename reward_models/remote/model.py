@@ -9,8 +9,9 @@ from typing import Any
 
 from reward_models._sync import run_sync
 from reward_models.cache import ScoreCache
-from reward_models.errors import CheckpointError, MissingExtraError, RewardModelError
+from reward_models.errors import CapabilityError, CheckpointError, MissingExtraError, RewardModelError
 from reward_models.families.family import Family
+from reward_models.families.heads import LinearHead
 from reward_models.families.implicit import ImplicitEngine
 from reward_models.families.reading import Reading
 from reward_models.families.scoring import FamilyOutcomeModel, FamilyProcessModel, Settings
@@ -23,6 +24,7 @@ from reward_models.remote.vllm import VllmEngine
 from reward_models.steps import with_steps
 from reward_models.types import OutcomeScore, Solution, StepScores
 
+_CLASSIFIER = "score.weight"  # where sequence and token classifiers have their head
 _ENGINES: dict[str, type[RemoteEngine]] = {"vllm": VllmEngine, "sglang": SglangEngine}
 
 
@@ -110,8 +112,8 @@ def open_remote(
         CheckpointError: The tokenizer cannot be had, or is another family's.
         MissingExtraError: transformers is not installed.
     """
-    words = open_tokenizer(family, name, checkpoint=checkpoint, tokenizer=tokenizer)
     engine = open_engine(family, name, api_key_env=api_key_env)
+    words = open_tokenizer(family, name, checkpoint=checkpoint, tokenizer=tokenizer)
     return assemble_remote(family, name, words, engine, settings=settings, context=engine.context, cache=cache)
 
 
@@ -142,9 +144,9 @@ def open_remote_implicit(
             f'its reference model has to be on a server too: reference = "{family.name}:{reference}@vllm+http://host:8001"',
             model=str(name),
         )
-    words = open_tokenizer(family, name, tokenizer=tokenizer)
     policy = open_engine(family, name, api_key_env=api_key_env)
     base = open_engine(family, theirs, api_key_env=api_key_env)
+    words = open_tokenizer(family, name, tokenizer=tokenizer)
     engine = RemoteImplicitEngine(policy, base, beta)
     known = [length for length in (policy.context, base.context) if length is not None]
     return assemble_remote(
@@ -153,7 +155,19 @@ def open_remote_implicit(
 
 
 def open_engine(family: Family, name: ModelName, *, api_key_env: str | None = None) -> RemoteEngine:
-    """The client of the servers in a name, which have said what they serve."""
+    """The client of the servers in a name, which have said what they serve.
+
+    Raises:
+        CapabilityError: Neither vLLM nor SGLang has a class for the family's head.
+        ScoringServerError: No such server answers, or the servers differ.
+    """
+    head = family.head
+    if isinstance(head, LinearHead) and (head.file is not None or head.weight != _CLASSIFIER):
+        raise CapabilityError(
+            f"{name.engine} has no class for this family's head; run `magicore serve-reward-model {family.name}` there "
+            f"and use {family.name}@http://HOST:8000",
+            model=str(name),
+        )
     engine = _ENGINES[name.engine](name, family, Transport(name.endpoints, model=str(name), api_key_env=api_key_env))
     run_sync(engine.identify())
     return engine
@@ -188,18 +202,25 @@ def assemble_remote(
 
 
 def _tokenizer(where: str, revision: str | None, name: ModelName) -> TextTokenizer:
-    """A tokenizer alone: neither weights nor PyTorch are needed."""
+    """A tokenizer alone: neither weights nor PyTorch are needed.
+
+    Repositories whose tokenizer is code of their own (InternLM2) hold a plain sentencepiece model, which is read then;
+    the family's token ids are checked afterwards.
+    """
     try:
-        from transformers import AutoTokenizer
+        from transformers import AutoTokenizer, LlamaTokenizer
     except ModuleNotFoundError as error:
         raise MissingExtraError(
             f"writing the server's input needs {error.name}: pip install 'magicore[local]'", model=str(name)
         ) from error
-    load: Any = AutoTokenizer.from_pretrained
-    try:
-        return TextTokenizer(load(where, revision=revision or "main", trust_remote_code=False))
-    except (OSError, ValueError, KeyError, ImportError) as error:
-        raise CheckpointError(
-            f"its tokenizer cannot be loaded from {where} ({error}); tokenizer names another folder or Hub id",
-            model=str(name),
-        ) from error
+    failure: Exception | None = None
+    for kind in (AutoTokenizer, LlamaTokenizer):
+        load: Any = kind.from_pretrained
+        try:
+            return TextTokenizer(load(where, revision=revision or "main", trust_remote_code=False))
+        except (OSError, ValueError, KeyError, ImportError) as error:
+            failure = failure or error
+    raise CheckpointError(
+        f"its tokenizer cannot be loaded from {where} ({failure}); tokenizer names another folder or Hub id",
+        model=str(name),
+    ) from failure

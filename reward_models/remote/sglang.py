@@ -101,7 +101,7 @@ class _Score:
 
     def _difference(self, row: Any) -> float:
         """log P(good) - log P(bad), the difference of the two logits."""
-        if not isinstance(row, list) or len(row) != 2 or not all(map(is_number, row)):  # noqa: PLR2004
+        if not isinstance(row, list) or len(row) != 2 or not all(map(is_number, row)):
             raise self.engine.wrong("a score of /v1/score is not the two probabilities that were asked for")
         good, bad = row
         if not (0.0 < good <= 1.0 and 0.0 < bad <= 1.0):
