@@ -26,15 +26,12 @@ from reward_models.families import (
     versa_prm,
 )
 from reward_models.families.tokens import TextTokenizer
-from reward_models.local.load import load_tokenizer
 
 
 def made(factory: Callable[[Path], None]) -> Callable[..., TextTokenizer]:
     @pytest.fixture(scope="module")
-    def fixture(tmp_path_factory: pytest.TempPathFactory) -> TextTokenizer:
-        folder = tmp_path_factory.mktemp("tokenizer")
-        factory(folder)
-        return load_tokenizer(str(folder))
+    def fixture() -> TextTokenizer:
+        return tiny.words(tiny.tokenizer_folder(factory))
 
     return fixture
 

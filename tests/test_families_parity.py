@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 import json
 import math
@@ -38,7 +37,6 @@ from reward_models.families.family import Family
 from reward_models.families.reading import Reading
 from reward_models.families.tokens import TextTokenizer
 from reward_models.local import load
-from reward_models.local.load import load_tokenizer as read_tokenizer
 from reward_models.names import ModelName
 from reward_models.types import Solution, Step
 
@@ -298,33 +296,14 @@ CASES = {
 }
 
 
-@pytest.fixture(scope="module")
-def tokenizers(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Callable[[Path], None]], Path]:
-    made: dict[str, Path] = {}
-
-    def get(make: Callable[[Path], None]) -> Path:
-        if make.__name__ not in made:
-            folder = tmp_path_factory.mktemp(make.__name__)
-            make(folder)
-            made[make.__name__] = folder
-        return made[make.__name__]
-
-    return get
+@pytest.fixture(autouse=True)
+def one_tokenizer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reading a vocabulary of 150,000 tokens takes seconds: each is read once."""
+    monkeypatch.setattr(load, "load_tokenizer", tiny.words)
 
 
 def values(scores: list[Any]) -> list[list[float]]:
     return [[s.value for s in one.scores] if hasattr(one, "scores") else [one.value] for one in scores]
-
-
-@pytest.fixture(autouse=True)
-def one_tokenizer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Reading a vocabulary of 150,000 tokens takes seconds: each is read once."""
-    monkeypatch.setattr(load, "load_tokenizer", tokenizer_of)
-
-
-@functools.cache
-def tokenizer_of(folder: str) -> TextTokenizer:
-    return read_tokenizer(folder)
 
 
 def readings(family: Family, tokenizer: TextTokenizer) -> list[Reading]:
@@ -355,12 +334,12 @@ def spanning_row(family: Family, tokenizer: TextTokenizer) -> Row:
 
 @torch.inference_mode()
 @pytest.mark.parametrize("name", CASES)
-def test_a_family_equals_the_plain_computation(name: str, tmp_path: Path, tokenizers: Any) -> None:
+def test_a_family_equals_the_plain_computation(name: str, tmp_path: Path) -> None:
     case = CASES[name]
     torch.manual_seed(11)
-    words = str(tokenizers(case.tokenizer))
+    words = str(tiny.tokenizer_folder(case.tokenizer))
     family = inspect.getclosurevars(case.load).nonlocals["family"]
-    model, heads = case.make(tmp_path, spanning_row(family, tokenizer_of(words)))
+    model, heads = case.make(tmp_path, spanning_row(family, tiny.words(words)))
     loaded = case.load(ModelName(provider=family.name, name=str(tmp_path)), device="cpu", dtype="fp32", tokenizer=words)
     written = readings(family, loaded.tokenizer)
     expected = [case.plain(model, heads, torch.tensor([r.ids]), r.reads) for r in written]
@@ -379,7 +358,7 @@ def test_a_family_equals_the_plain_computation(name: str, tmp_path: Path, tokeni
 
 
 @torch.inference_mode()
-def test_eurus_is_the_log_ratio_of_two_models(tmp_path: Path, tokenizers: Any) -> None:
+def test_eurus_is_the_log_ratio_of_two_models(tmp_path: Path) -> None:
     torch.manual_seed(5)
     models = []
     for part in ("policy", "reference"):
@@ -393,7 +372,7 @@ def test_eurus_is_the_log_ratio_of_two_models(tmp_path: Path, tokenizers: Any) -
         beta=0.05,
         device="cpu",
         dtype="fp32",
-        tokenizer=str(tokenizers(tiny.qwen_tokenizer)),
+        tokenizer=str(tiny.tokenizer_folder(tiny.qwen_tokenizer)),
     )
     for one, scores in zip(batch(), loaded.score(batch()), strict=True):
         reading = loaded.family.write(loaded.tokenizer, one.question, [s.text.strip() for s in one.steps])
@@ -411,7 +390,7 @@ def test_eurus_is_the_log_ratio_of_two_models(tmp_path: Path, tokenizers: Any) -
         assert at == len(reading.ids) - 1
 
 
-def test_internlm2_conversion_can_be_written_and_loaded_again(tmp_path: Path, tokenizers: Any) -> None:
+def test_internlm2_conversion_can_be_written_and_loaded_again(tmp_path: Path) -> None:
     from reward_models.local.checkpoint import Checkpoint
     from reward_models.local.internlm2 import convert
 
@@ -421,7 +400,7 @@ def test_internlm2_conversion_can_be_written_and_loaded_again(tmp_path: Path, to
     convert(Checkpoint.open(str(tmp_path / "source")), tmp_path / "target")
     config = json.loads((tmp_path / "target" / "config.json").read_text())
     assert config["architectures"] == ["LlamaForSequenceClassification"] and "auto_map" not in config
-    options = {"device": "cpu", "dtype": "fp32", "tokenizer": str(tokenizers(tiny.internlm2_tokenizer))}
+    options = {"device": "cpu", "dtype": "fp32", "tokenizer": str(tiny.tokenizer_folder(tiny.internlm2_tokenizer))}
     scores = [
         internlm2_reward.load(ModelName(provider="internlm2-reward", name=str(tmp_path / part)), **options).score(
             batch()

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import base64
 import functools
 import json
+import shutil
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,7 +20,6 @@ from transformers import (
     LlamaConfig,
     LlamaForCausalLM,
     LlamaForSequenceClassification,
-    LlamaTokenizer,
     PreTrainedTokenizerFast,
     Qwen2Config,
     Qwen2ForCausalLM,
@@ -26,6 +28,18 @@ from transformers import (
     Qwen3Config,
     Qwen3ForSequenceClassification,
 )
+
+from reward_models.families.tokens import TextTokenizer
+from reward_models.local.load import load_tokenizer
+
+__all__ = [  # model classes that tests take from here
+    "LlamaForCausalLM",
+    "Qwen2ForCausalLM",
+    "Qwen2ForTokenClassification",
+    "Qwen2Model",
+    "Qwen3Config",
+    "Qwen3ForSequenceClassification",
+]
 
 QWEN_PATTERN = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
@@ -164,6 +178,21 @@ def internlm2_tokenizer(folder: Path) -> None:
     fast.save_pretrained(folder)
 
 
+@functools.cache
+def tokenizer_folder(make: Callable[[Path], None]) -> Path:
+    """A folder with a tokenizer, made once a test run: building a large vocabulary takes seconds."""
+    folder = Path(tempfile.mkdtemp(prefix="magicore-tokenizer-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    make(folder)
+    return folder
+
+
+@functools.cache
+def words(folder: str | Path) -> TextTokenizer:
+    """A folder's tokenizer, read once a test run."""
+    return load_tokenizer(str(folder))
+
+
 SIZES: dict[str, Any] = {
     "hidden_size": 32,
     "intermediate_size": 64,
@@ -254,15 +283,3 @@ def internlm2_checkpoint(
     fields |= {"auto_map": {"AutoModel": "modeling_internlm2.InternLM2ForRewardModel"}}
     (folder / "config.json").write_text(json.dumps(fields))
     return model
-
-
-Make = Callable[[Path], Any]
-__all__ = [
-    "LlamaForCausalLM",
-    "LlamaTokenizer",
-    "Qwen2ForCausalLM",
-    "Qwen2ForTokenClassification",
-    "Qwen2Model",
-    "Qwen3Config",
-    "Qwen3ForSequenceClassification",
-]

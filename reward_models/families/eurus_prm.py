@@ -16,7 +16,7 @@ from typing import Any
 
 from reward_models.cache import ScoreCache
 from reward_models.errors import RewardModelError
-from reward_models.families.build import FamilyModel, Quantize, assemble, named, open_local
+from reward_models.families.build import FamilyModel, Quantize, assemble, named, open_local, require_local
 from reward_models.families.chat import QWEN_MATH_SYSTEM, chatml
 from reward_models.families.family import Family, refuse
 from reward_models.families.heads import TokenLogProb
@@ -98,6 +98,7 @@ def load(  # noqa: PLR0913 - the registry reads the options that exist from this
             cache=cache,
             api_key_env=api_key_env,
         )
+    require_local(str(name))
     from reward_models.local.checkpoint import Checkpoint
     from reward_models.local.load import load_engine
 
