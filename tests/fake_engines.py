@@ -75,7 +75,9 @@ class FakeVllm:
 
     def __call__(self, call: Call) -> Answer:
         if call.path == "/v1/models":
-            return Answer({"object": "list", "data": [{"id": "served", "root": "served", "max_model_len": self.limit}]})
+            return Answer(
+                {"object": "list", "data": [{"id": "served", "root": "org/checkpoint", "max_model_len": self.limit}]}
+            )
         if call.path == "/pooling":
             return self.pool(call.body)
         if call.path == "/classify" and self.task == "classify":

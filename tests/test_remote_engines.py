@@ -356,7 +356,7 @@ def test_nothing_to_score_asks_nothing(engine: Opened) -> None:
 def test_fingerprint_names_engine_address_and_model(engine: Opened) -> None:
     with serving(FakeVllm()) as server:
         client = engine(server, SHEPHERD)
-    assert client.fingerprint == f"vllm math-shepherd@vllm+{server.url} served"
+    assert client.fingerprint == f"vllm math-shepherd@vllm+{server.url} served org/checkpoint"
     assert client.context == 4096
     assert number([1]) != number([2])
 

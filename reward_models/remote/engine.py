@@ -119,9 +119,9 @@ class RemoteEngine:
         """Find a route and test it on some of the first readings."""
         raise NotImplementedError
 
-    def _serves(self, model: str) -> None:
+    def _serves(self, model: str, checkpoint: str = "") -> None:
         self.served = model
-        self.fingerprint = f"{self.kind} {self.name} {model}"
+        self.fingerprint = " ".join(part for part in (self.kind, str(self.name), model, checkpoint) if part)
 
     def wrong(self, what: str) -> ScoringServerError:
         """An error of the server's, not worth trying again."""

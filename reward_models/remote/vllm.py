@@ -57,7 +57,7 @@ class VllmEngine(RemoteEngine):
             if model.get("id") != (found[0] or {}).get("id"):
                 raise self.wrong(f"{self.transport.urls[0]} and {url} serve different models")
         first = found[0] or {}
-        self._serves(str(first.get("id")))
+        self._serves(str(first.get("id")), str(first.get("root") or ""))
         length = first.get("max_model_len")
         self.context = length if isinstance(length, int) else None
 
