@@ -15,8 +15,6 @@ import pytest
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
-
 from magicore.errors import CapabilityError, ContextExceeded, InputError, LanguageModelError
 from magicore.llms.base import Generation, Request, Sampling, messages
 from magicore.llms.local import LocalModel, checking, engine, local
@@ -26,56 +24,7 @@ from magicore.llms.local.loading import LoadedModel, choose_dtype, find_checkpoi
 from magicore.llms.local.prompts import PromptReader, prompt_tokens
 from magicore.types import CallKey, Completion, Usage
 from reward_models.names import parse_model_name
-
-TEMPLATE = (
-    "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
-    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
-)
-CPU = torch.device("cpu")
-SMALL: dict[str, Any] = {
-    "vocab_size": 99,
-    "hidden_size": 32,
-    "intermediate_size": 64,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "max_position_embeddings": 256,
-    "eos_token_id": 98,
-}
-ARCHITECTURES: dict[str, Callable[[], Any]] = {
-    "llama": lambda: transformers.LlamaForCausalLM(transformers.LlamaConfig(**SMALL)),
-    "qwen2": lambda: transformers.Qwen2ForCausalLM(transformers.Qwen2Config(**SMALL)),
-    "qwen3": lambda: transformers.Qwen3ForCausalLM(transformers.Qwen3Config(**SMALL, head_dim=8)),
-    "mistral, sliding": lambda: transformers.MistralForCausalLM(transformers.MistralConfig(**SMALL, sliding_window=6)),
-    "gemma3, mixed": lambda: transformers.Gemma3ForCausalLM(
-        transformers.Gemma3TextConfig(
-            **SMALL, head_dim=8, sliding_window=6, layer_types=["sliding_attention", "full_attention"]
-        )
-    ),
-}
-
-
-def byte_tokenizer(template: str | None = TEMPLATE) -> Any:
-    """One token a printable character, a line end, and the three of ChatML."""
-    letters = [*(chr(at) for at in range(33, 127)), "Ġ", "Ċ"]
-    tokenizer = Tokenizer(models.BPE(vocab={letter: at for at, letter in enumerate(letters)}, merges=[]))
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
-    tokenizer.decoder = decoders.ByteLevel()
-    tokenizer.add_special_tokens([AddedToken(t, special=True) for t in ("<|end|>", "<|im_start|>", "<|im_end|>")])
-    fast = transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<|im_end|>")
-    fast.chat_template = template
-    return fast
-
-
-def tiny(architecture: str = "llama", *, sharpness: float = 12.0) -> LoadedModel:
-    """A random network whose next tokens are neither certain nor uniform."""
-    torch.manual_seed(7)
-    network = ARCHITECTURES[architecture]().eval()
-    with torch.no_grad():
-        network.get_output_embeddings().weight.mul_(sharpness)
-    network.set_attn_implementation("sdpa")
-    return prepare(network, byte_tokenizer(), CPU)
-
+from tiny_chat import ARCHITECTURES, CPU, TEMPLATE, byte_tokenizer, tiny
 
 Opener = Callable[..., LocalModel]
 
@@ -222,12 +171,10 @@ def test_stop_strings_limits_and_end_tokens(opened: Opener) -> None:
 def test_a_reply_that_is_begun_is_continued(opened: Opener) -> None:
     model = opened()
     asked = [request(f"question {at}", problem=str(at), sampling=GREEDY) for at in range(20)]
-    for one, generation in zip(asked, ask(model, *asked), strict=True):
-        text = generation.completions[0].text
-        if len(text) == 20:  # no special token in it, which text would not show
-            break
-    rest = replace(one, sampling=replace(GREEDY, max_tokens=10), prefill=text[:10])
-    assert ask(model, rest)[0].completions[0].text == text[10:20]
+    texts = [generation.completions[0].text for generation in ask(model, *asked)]
+    at = next(at for at, text in enumerate(texts) if len(text) == 20)  # no special token in it, which would not show
+    rest = replace(asked[at], sampling=replace(GREEDY, max_tokens=10), prefill=texts[at][:10])
+    assert ask(model, rest)[0].completions[0].text == texts[at][10:]
 
 
 def test_the_context_bounds_prompt_and_answer(opened: Opener) -> None:

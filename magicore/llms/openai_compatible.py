@@ -129,6 +129,8 @@ class OpenAICompatible:
             CapabilityError: Log-probabilities or a prefill are required and the endpoint has none.
             LanguageModelError: The call failed; see the kinds in :mod:`magicore.errors`.
         """
+        if not request.indices:
+            return Generation(completions=())
         if request.wants_logprobs and request.logprobs_required and self.profile.logprobs is None:
             async with self._connection().first:  # one call finds out, not a hundred at once
                 return await self._generate(request)

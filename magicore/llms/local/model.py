@@ -59,6 +59,8 @@ class LocalModel:
             InputError: The model cannot be loaded.
             LanguageModelError: Sampling failed.
         """
+        if not request.indices:
+            return Generation(completions=())
         sampling = request.sampling
         wanted = [
             (
