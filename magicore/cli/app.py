@@ -14,13 +14,16 @@ from magicore.cli.ablate import ablate
 from magicore.cli.check_reward_model import check_reward_model
 from magicore.cli.demo import demo
 from magicore.cli.export import export
+from magicore.cli.hostile_endpoint import hostile_endpoint
 from magicore.cli.list import list_names
+from magicore.cli.probe import probe
 from magicore.cli.refine import refine
 from magicore.cli.replay import replay
 from magicore.cli.run import run
 from magicore.cli.score import score
 from magicore.cli.serve_reward_model import serve_reward_model
 from magicore.cli.show import show
+from magicore.cli.tokens import tokens
 from magicore.errors import MagicoreError
 from reward_models.errors import RewardModelError
 
@@ -60,6 +63,9 @@ app.command(name="check-reward-model")(check_reward_model)
 app.command(name="serve-reward-model")(serve_reward_model)
 app.command(name="show")(show)
 app.command(name="replay")(replay)
+app.command(name="tokens")(tokens)
+app.command(name="probe")(probe)
+app.command(name="hostile-endpoint")(hostile_endpoint)
 app.command(name="list")(list_names)
 
 

@@ -1,9 +1,14 @@
 """How many samples to have in flight: found by trying, as TCP finds a line's capacity.
 
 The limit doubles while that brings more tokens a second, then grows by a tenth at a time; it stays where more brings
-nothing. It is halved when the endpoint asks to slow down, and when a token takes three times as long as at best without
-more of them coming; if that costs throughput it is taken back, and the endpoint is believed to have become slower. A
-slot is held while a call runs, never while it waits.
+nothing and makes the rest wait.
+
+When the endpoint asks to slow down, the limit is halved until as many samples as it admits have come. Then it returns
+to what it was if that was a single call's bad luck, and to three quarters of it if a tenth of the calls met the same.
+It is halved, too, when a token takes three times as long as at best without more of them coming; if that costs
+throughput it is taken back, and the endpoint is believed to have become slower.
+
+A slot is held while a call runs, never while it waits for its retry.
 """
 
 from __future__ import annotations
@@ -17,6 +22,10 @@ from contextlib import asynccontextmanager
 _WORTHWHILE = 1.05
 _GENTLE = 0.1
 _HELD_WINDOWS = 8
+_COME_BACK = 0.75
+_OVERLOADED = 0.1
+_RECENT_CALLS = 64
+_UNHURRIED = 1.5
 _CONGESTED = 3.0
 _COSTLY = 0.75
 _SAMPLE_WORK = 50
@@ -51,6 +60,8 @@ class Limiter:
         self._resume_at = 0.0
         self._halved_at = -1.0
         self._doubling = True
+        self._came_from = 0.0
+        self._refusals: deque[bool] = deque(maxlen=_RECENT_CALLS)
         self._best_rate = 0.0
         self._held = 0
         self._window_start: float | None = None
@@ -84,10 +95,11 @@ class Limiter:
             self._admit()
 
     def succeeded(self, count: int, tokens: int, seconds: float = 0.0) -> None:
-        """A call brought ``count`` samples of ``tokens`` tokens together, in ``seconds``."""
+        """A call brought ``count`` samples of ``tokens`` tokens together, in ``seconds`` (0: not known)."""
         now = self._clock()
         if self._window_start is None:
             self._window_start = now
+        self._refusals.append(False)
         work = tokens + count * _SAMPLE_WORK
         self._window_done += count
         self._window_work += work
@@ -101,8 +113,8 @@ class Limiter:
                 self._eased_from = (self._limit, rate)
                 self._limit = max(1.0, self._limit / 2)
                 self._doubling = False
-            elif self._window_full and self.limit < self.maximum:
-                self._grow(rate)
+            elif self._came_from or (self._window_full and self.limit < self.maximum):
+                self._grow(rate, pace)
         self._start_window(now)
         self._window_full = bool(self._waiting)
         self._admit()
@@ -112,8 +124,10 @@ class Limiter:
         now = self._clock()
         if retry_after is not None:
             self._resume_at = max(self._resume_at, now + retry_after)
+        self._refusals.append(True)
         if started <= self._halved_at:  # it was under way when the limit was last halved
             return
+        self._came_from = max(self._came_from, self._limit)
         self._limit = max(1.0, self._limit / 2)
         self._halved_at = now
         self._doubling = False
@@ -128,7 +142,7 @@ class Limiter:
         """Whether work takes much longer than at best, and no more of it gets done for that."""
         if self._quickest is None or pace < self._quickest:
             self._quickest = pace
-        return pace > self._quickest * _CONGESTED and rate < self._best_rate * _WORTHWHILE
+        return 0 < self._quickest * _CONGESTED < pace and rate < self._best_rate * _WORTHWHILE
 
     def _taken_back(self, rate: float, pace: float) -> bool:
         """Whether halving for the pace's sake cost throughput, and is therefore taken back."""
@@ -138,14 +152,19 @@ class Limiter:
         self._limit, self._quickest = eased[0], pace
         return True
 
-    def _grow(self, rate: float) -> None:
+    def _grow(self, rate: float, pace: float) -> None:
+        if self._came_from:
+            share = sum(self._refusals) / len(self._refusals)
+            self._limit = max(self._limit, self._came_from * (1 if share < _OVERLOADED else _COME_BACK))
+            self._came_from = 0.0
+            return
         if rate >= self._best_rate * _WORTHWHILE:
             self._best_rate = rate
             self._held = 0
         elif self._doubling:
             self._doubling = False
             return
-        else:
+        elif not self._quickest or pace > self._quickest * _UNHURRIED:
             self._held += 1
             if self._held % _HELD_WINDOWS:
                 return

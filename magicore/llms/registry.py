@@ -93,6 +93,15 @@ def model_names(models: Mapping[str, Mapping[str, Any]] | None = None) -> dict[s
     return dict(sorted(found.items()))
 
 
+def full_name(nick: str, models: Mapping[str, Mapping[str, Any]]) -> str:
+    """The name that a nickname stands for, as stores and results have it.
+
+    Raises:
+        InputError: Its table names no model.
+    """
+    return str(_nickname(nick, models[nick])[0])
+
+
 def check_options(name: str, options: Iterable[str], known: Collection[str]) -> None:
     """Refuse an option that is not known.
 
