@@ -19,7 +19,7 @@ from pathlib import Path
 import httpx2
 
 ROOT = Path(__file__).resolve().parent.parent
-START_SECONDS = 300.0
+START_SECONDS = 600.0
 STOP_SECONDS = 10.0
 
 
