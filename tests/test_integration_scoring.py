@@ -30,7 +30,8 @@ from transformers import (
 
 import tiny_models as tiny
 from magicore.config import RunConfig
-from magicore.runtime.open import open_reward_model
+from magicore.runtime.open import open_engine
+from magicore.store.run_store import RunStore
 from reward_models.errors import ScoringServerError
 from reward_models.families import (
     eurus_prm,
@@ -141,6 +142,7 @@ def test_converted_internlm2_reward(tmp_path: Path) -> None:
         found = compared(internlm2_reward.load, "internlm2-reward", tmp_path, url)
         pairs = load_outcome_model(f"cross-encoder@{url}")
         joined = pairs.score([*SOLUTIONS, Solution(question=QUESTION, text="so " * 3000)])
+        pairs.close()  # type: ignore[attr-defined]
     assert max(found) - min(found) > 0.1
     assert len({score.raw for score in joined[:-1]}) == len(SOLUTIONS)
     assert joined[-1].unscored is not None
@@ -204,12 +206,20 @@ def test_generative_families_by_name(tmp_path: Path) -> None:
         pytest.skip("vLLM is not installed; scripts/setup_vllm.sh installs it")
     with servers.vllm(folder, log) as server:
         url = f"vllm+{server.url.removesuffix('/v1')}"
-        opened = open_reward_model("orm", f"thinkprm:{server.model}@{url}", RunConfig())
-        genprm = open_reward_model("prm", f"genprm:{server.model}@{url}", RunConfig())
-        opened._max_tokens = genprm._max_tokens = 200
-        verified = opened.score(SOLUTIONS)
-        judged = genprm.score(SOLUTIONS[:2])
-    assert [score.tokens > 200 for score in verified] == [True] * len(SOLUTIONS)
+        tables = {
+            "verifier": {"name": f"thinkprm:{server.model}", "urls": [url], "max_tokens": 200},
+            "critic": {"name": f"genprm:{server.model}@{url}", "max_tokens": 200},
+        }
+        config = RunConfig(model=server.name, orm="verifier", prm="critic", reward_models=tables)
+
+        async def asked() -> tuple[list[OutcomeScore], list[StepScores]]:
+            async with open_engine(config, RunStore()) as engine:
+                assert engine.orm is not None
+                assert engine.prm is not None
+                return await engine.orm.score(SOLUTIONS), await engine.prm.score(SOLUTIONS[:2])
+
+        verified, judged = asyncio.run(asked())
+    assert all(score.tokens is not None and score.tokens > 200 for score in verified)
     for score in [*verified, *(entry for scores in judged for entry in scores.scores)]:
         assert (score.value is None) != (score.unscored is None)
         assert score.unscored is None or score.unscored.code == "unreadable", score.unscored
