@@ -28,9 +28,7 @@ class Box:
 def boxes(text: str) -> list[Box]:
     """All outermost boxes of `text`, in order. A `boxed` without content is none."""
     commands = list(_BOX.finditer(text))
-    tokens = [
-        Box(start=match.start(), end=match.end(), inner=match.span(1)) for match in _BOX_TOKENS.finditer(text)
-    ]
+    tokens = [Box(start=match.start(), end=match.end(), inner=match.span(1)) for match in _BOX_TOKENS.finditer(text)]
     if not commands:
         return tokens
     closing = matching_braces(text)

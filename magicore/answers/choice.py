@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Final
@@ -94,7 +94,7 @@ class ChoiceReader:
                 continue
             reading = self._sentence(part, bare=True, stated=False)
             if isinstance(reading, Found):
-                return Found(value=reading.value, start=reading.start, end=reading.end, marker="last-letter")
+                return replace(reading, marker="last-letter")
             if reading is not None:
                 doubt = doubt or reading
                 if reading.reason != "conflicting answers" or self._leaves_open(part):
@@ -112,7 +112,7 @@ class ChoiceReader:
         reading = self._opening(start, end, exact=True)
         if not isinstance(reading, Found) or not _is_closed(text, reading.end, end):
             return None
-        return Found(value=reading.value, start=reading.start, end=reading.end, marker="whole-text")
+        return replace(reading, marker="whole-text")
 
     def _among(self, parts: Sequence[Sentence]) -> Reading:
         """The choice in an answer of several sentences: the first one's, else the last one's that chooses."""

@@ -10,7 +10,7 @@ from magicore.answers.kinds import KINDS, Kind
 from magicore.answers.markers import Marker, Site, sites
 from magicore.answers.math_reading import MathReader
 from magicore.answers.number_reading import NumberReader
-from magicore.answers.readings import Found, Nothing, Reader, Reading, Reason
+from magicore.answers.readings import Found, Nothing, Reader, Reason
 from magicore.answers.response import Response, prepare
 from magicore.answers.text import TextReader
 from magicore.answers.yesno import YesNoReader
@@ -19,7 +19,7 @@ Certainty = Literal["stated", "boxed", "fallback"]
 """How an answer was given: in a box or tag, after words that announce it, or only by being what the response ends on."""
 
 Asked = Literal["boxed", "tag", "hash", "final-answer", "answer", "letter"]
-"""The format that a prompt asked for: a box, a tag, "####", "final answer", "Answer:", or the option's letter alone."""
+"""The format that a prompt asked for: a box, a tag, "####", "final answer", "Answer:", a lone letter."""
 
 Options = Mapping[str, str] | Sequence[str]
 """Options of a choice question: letter to text, or texts in order from A; "" for a text that is not known."""
@@ -72,8 +72,8 @@ def extract(
         text: The response. A thinking part before `</think>` and turns of other speakers are not read.
         kind: What sort of answer is looked for.
         options: The options of a choice question; without them any letter but X may be one.
-        stop: Why the chain stopped. For anything but "stop" an answer counts only if it was stated and something follows
-            it, so that a chain cut off in the middle has none.
+        stop: Why the chain stopped. For anything but "stop" an answer counts only if it was stated and something
+            follows it, so that a chain cut off in the middle has none.
         asked: The format that the prompt asked for (one of `Asked`), if known; its places are read before all others.
 
     Returns:
@@ -133,7 +133,9 @@ def _survives(found: Found, site: Site, response: Response) -> bool:
     return site.exact or bool(response.text[found.end :].strip(" *_$.)]}"))
 
 
-def _extraction(reading: Found | Nothing, marker: Marker | None, response: Response, certainty: Certainty) -> Extraction:
+def _extraction(
+    reading: Found | Nothing, marker: Marker | None, response: Response, certainty: Certainty
+) -> Extraction:
     if isinstance(reading, Nothing):
         return Extraction(value=None, marker=marker, reason=reading.reason)
     return Extraction(

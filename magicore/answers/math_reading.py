@@ -14,17 +14,34 @@ from magicore.answers.readings import Found, Nothing, Reading
 from magicore.answers.refusals import declines
 from magicore.answers.response import Response, Sentence, closing_sentences, sentences
 
-_MATH: Final = re.compile(r"\$\$(?P<d>[^$]+)\$\$|\$(?P<s>(?:\\\$|[^$\n])+)\$|\\\((?P<p>.+?)\\\)|\\\[(?P<b>.+?)\\\]", re.DOTALL)
-_NEXT_IN_LIST: Final = re.compile(r"[\s$.]*(?:[,;]|\\text\{\s*and\s*\}|\band\b|\\quad)+[\s$,;]*(?:\\text\{\s*and\s*\}|\band\b)?[\s$]*")
-_COPULA: Final = re.compile(r"(?:\b(?:is|are|be|equals?|was|were|to|of|gives?|get)\b|=|:)(?:\s+(?:equal to|exactly|simply|just|then|now|also))?\s*", re.IGNORECASE)
+_MATH: Final = re.compile(
+    r"\$\$(?P<display>[^$]+)\$\$|\$(?P<inline>(?:\\\$|[^$\n])+)\$|\\\((?P<round>.+?)\\\)|\\\[(?P<square>.+?)\\\]",
+    re.DOTALL,
+)
+_AND: Final = r"(?:\\text\{\s?and\s?\}|\band\b)"
+_NEXT_IN_LIST: Final = re.compile(rf"[\s$.]*(?:[,;]|{_AND}|\\quad)+[\s$,;]*{_AND}?[\s$]*")
+_COPULA: Final = re.compile(
+    r"(?:\b(?:is|are|be|equals?|was|were|to|of|gives?|get)\b|=|:)"
+    r"(?:\s+(?:equal to|exactly|simply|just|then|now|also))?\s*",
+    re.IGNORECASE,
+)
 _COMMANDS: Final = re.compile(
-    r"\\(?:text|mathrm|mathbf|textbf|mbox|operatorname)\s*\{[^{}]*\}|\\[a-zA-Z]+|\b(?:sqrt|pi|sin|cos|tan|log|ln|exp|frac|inf|infty|or|and|infinity|deg|degrees)\b"
+    r"\\(?:text|mathrm|mathbf|textbf|mbox|operatorname)\s?\{[^{}]*\}|\\[a-zA-Z]+"
+    r"|\b(?:sqrt|pi|sin|cos|tan|log|ln|exp|frac|inf|infty|or|and|infinity|deg|degrees)\b"
 )
 _WORD: Final = re.compile(r"[^\W\d_]{2,}")
-_NAMED: Final = re.compile(r"^(?:\\angle\s*[A-Za-z]+|m\\angle\s*[A-Za-z]+|[A-Za-z]{2,}|\\text\{[^{}]*\})\s*=\s*(?=[^=]*$)")
-_DRESS: Final = re.compile(r"^(?:\s|\\[,;:!]|\*|`|\\displaystyle)+|(?:\s|\\[,;:!]|[.,;:!?*`])+$")
-_NO_SOLUTION: Final = re.compile(r"(?:there (?:is|are) )?no (?:real |such |valid )?(?:solutions?|numbers?)|undefined|none", re.IGNORECASE)
+_NAMED: Final = re.compile(
+    r"^(?:\\angle\s?[A-Za-z]+|m\\angle\s?[A-Za-z]+|[A-Za-z]{2,}|\\text\{[^{}]*\})\s*+=\s*+(?=[^=]*$)"
+)
+_SPACING: Final = (r"\,", r"\;", r"\:", r"\!", "\\ ", r"\displaystyle")
+_DELIMITERS: Final = (("$$", "$$"), ("$", "$"), (r"\(", r"\)"), (r"\[", r"\]"))
+_VARIABLE: Final = re.compile(r"(?<![\\a-zA-Z])[a-zA-Z](?![a-zA-Z])")
+_NO_SOLUTION: Final = re.compile(
+    r"(?:there (?:is|are) )?no (?:real |such |valid )?(?:solutions?|numbers?)|undefined|none", re.IGNORECASE
+)
+_FORM_WORDS: Final = re.compile(r"(?:your |the |final )*(?:answer|expression|result)", re.IGNORECASE)
 _HAS_VALUE: Final = re.compile(r"\d|\\[a-zA-Z]|[a-zA-Z]")
+_MOST_LAYERS: Final = 8
 _LONGEST: Final = 100_000
 _LONGEST_GAP: Final = 60
 _LONGEST_IN_PROSE: Final = 2_000
@@ -72,7 +89,7 @@ class MathReader:
         """Where a list of boxes that ends with this one begins: three boxes with commas between are one answer."""
         first, following = start, site.start
         for box in reversed(self._boxes[: bisect_left(self._boxes, site.start, key=lambda box: box.start)]):
-            if box.inner is None or following - box.end > _LONGEST_GAP or not _NEXT_IN_LIST.fullmatch(self.response.text, box.end, following):
+            if box.inner is None or not _follows(self.response.text, box.end, following):
                 break
             first, following = box.inner[0], box.start
         return first
@@ -88,9 +105,10 @@ class MathReader:
         if len(raw) > _LONGEST or not _HAS_VALUE.search(raw):
             return None
         value = trimmed(raw)
-        if not value or re.fullmatch(r"(?:your |the |final )*(?:answer|expression|result)", value, re.IGNORECASE):
+        if not value or _FORM_WORDS.fullmatch(value):
             return None
-        if declines(value) and not _NO_SOLUTION.fullmatch(without_wrappers(value)) and not re.search(r"\d|\\", value.replace("\\text", "")):
+        words_only = not re.search(r"\d|\\", value.replace("\\text", ""))
+        if words_only and declines(value) and not _NO_SOLUTION.fullmatch(without_wrappers(value)):
             return Nothing(reason="refusal")
         return Found(value=value, start=start, end=end)
 
@@ -109,16 +127,15 @@ class MathReader:
     def _formulas(self, sentence: Sentence, formulas: list[re.Match[str]]) -> Reading:
         """The last formula, with those that it ends a list of: "$x=1$ and $x=2$"."""
         first = len(formulas) - 1
-        while first and _NEXT_IN_LIST.fullmatch(sentence.text[formulas[first - 1].end() : formulas[first].start()][:_LONGEST_GAP]):
+        while first and _follows(sentence.text, formulas[first - 1].end(), formulas[first].start()):
             first -= 1
         if first < len(formulas) - 1:
-            items = [trimmed(formula[formula.lastgroup or "s"]) for formula in formulas[first:]]
-            span = (sentence.start + formulas[first].start(), sentence.start + formulas[-1].end())
-            return Found(value=", ".join(items), start=span[0], end=span[1])
-        group = formulas[-1].lastgroup or "s"
+            items = [trimmed(formula[formula.lastgroup or "inline"]) for formula in formulas[first:]]
+            start, end = formulas[first].start(), formulas[-1].end()
+            return Found(value=", ".join(items), start=sentence.start + start, end=sentence.start + end)
+        group = formulas[-1].lastgroup or "inline"
         start, end = formulas[-1].span(group)
-        start += _past_equals(formulas[-1][group])
-        return self._expression(sentence.start + start, sentence.start + end)
+        return self._expression(sentence.start + start + _past_equals(formulas[-1][group]), sentence.start + end)
 
     def _tail(self, sentence: Sentence) -> tuple[int, int] | None:
         """What stands after the last "is" or "=", if that is an expression and not prose."""
@@ -134,19 +151,26 @@ class MathReader:
         return self._expression(reading.start, reading.end) if isinstance(reading, Found) else reading
 
 
+def _follows(text: str, end: int, start: int) -> bool:
+    """Whether what begins at `start` is the next item of a list after what ended at `end`."""
+    return start - end <= _LONGEST_GAP and _NEXT_IN_LIST.fullmatch(text, end, start) is not None
+
+
 def _past_equals(formula: str) -> int:
-    """Where the last side of a chain of equations with numbers on it begins; 0 for a lone equation in variables."""
-    at = max(formula.rfind("="), formula.rfind("\\approx"))
-    if at < 0 or not re.search(r"\d", formula[at:]):
+    """Where the last side of a chain of equations between numbers begins; 0 for an equation in a variable."""
+    at = formula.rfind("=")
+    left, right = formula[: max(at, 0)], formula[at + 1 :]
+    if at < 0 or not re.search(r"\d", right) or not re.search(r"[\d=]", left) or _VARIABLE.search(formula):
         return 0
-    left = formula[:at]
-    return at + 1 if formula[at] == "=" and (left.count("=") or re.search(r"\d", left)) and not re.search(r"(?<![\\a-zA-Z])[a-zA-Z](?![a-zA-Z])", formula) else 0
+    return at + 1
 
 
 def _is_math(text: str) -> bool:
     """Whether `text` is an expression, not prose."""
     body = text.strip(" .,;:!?*`\n")
-    return bool(body) and len(body) <= _LONGEST and not _WORD.search(_COMMANDS.sub(" ", body)) and bool(_HAS_VALUE.search(body))
+    if not body or len(body) > _LONGEST or not _HAS_VALUE.search(body):
+        return False
+    return _WORD.search(_COMMANDS.sub(" ", body)) is None
 
 
 def trimmed(latex: str) -> str:
@@ -156,9 +180,9 @@ def trimmed(latex: str) -> str:
     '74^\\circ'
     """
     body = latex.strip()
-    for _ in range(4):
-        bare = _DRESS.sub("", body)
-        for opening, closing in (("$$", "$$"), ("$", "$"), (r"\(", r"\)"), (r"\[", r"\]")):
+    for _ in range(_MOST_LAYERS):
+        bare = _undressed(body)
+        for opening, closing in _DELIMITERS:
             if bare.startswith(opening) and bare.endswith(closing) and len(bare) > len(opening) + len(closing):
                 bare = bare[len(opening) : -len(closing)]
         if bare.count("$") - bare.count("\\$") == 1:
@@ -167,3 +191,12 @@ def trimmed(latex: str) -> str:
             break
         body = bare
     return _NAMED.sub("", body)
+
+
+def _undressed(body: str) -> str:
+    """`body` without outer spaces, Markdown and spacing commands, and without closing punctuation."""
+    body = body.strip(" \t\n*`")
+    for command in _SPACING:
+        body = body.removeprefix(command).removesuffix(command)
+    bare = body.rstrip(".,;:!?")
+    return (body if bare.endswith("\\") else bare).strip()

@@ -77,7 +77,9 @@ _GROUPED: Final = r"\d+(?:[ ,.'_]\d+)*"
 DIGITS: Final = rf"(?:{_GROUPED}|\.\d+)"
 """A run of digits with separators between them; `plain_decimal` says what it means, if anything."""
 _DIGITS: Final = re.compile(DIGITS)
-_FRACTION: Final = re.compile(rf"\\frac\s*(?:\{{([^{{}}]*)\}}|(\d))\s*(?:\{{([^{{}}]*)\}}|(\d))|({DIGITS})\s?/\s?({DIGITS})")
+_FRACTION: Final = re.compile(
+    rf"\\frac\s*(?:\{{([^{{}}]*)\}}|(\d))\s*(?:\{{([^{{}}]*)\}}|(\d))|({DIGITS})\s?/\s?({DIGITS})"
+)
 _MIXED_GAP: Final = re.compile(r"\s*(?=\\frac)|\s+(?:and\s+)?(?=\d+\s?/\s?\d)")
 _EXPONENT: Final = re.compile(
     r"[eE]([+-]?\d+)(?![\w.])|\s*(?:\\times|\\cdot|[x×*·])\s*10\s*(?:\^|\*\*)\s*\{?\s*([+-]?\s?\d+)\s*\}?"
@@ -277,9 +279,7 @@ def _grouped(whole: str) -> bool:
     return _GROUPS.fullmatch(whole) is not None
 
 
-_DURATION: Final = re.compile(
-    rf"({DIGITS})\s*([a-z]+),?\s+(?:and\s+)?({DIGITS})\s*([a-z]+)", re.IGNORECASE
-)
+_DURATION: Final = re.compile(rf"({DIGITS})\s*([a-z]+),?\s+(?:and\s+)?({DIGITS})\s*([a-z]+)", re.IGNORECASE)
 _SIZES: Final = {"week": 604800, "d": 86400, "h": 3600, "min": 60, "s": 1}
 _LENGTHS: Final = {"yd": 36, "ft": 12, "in": 1}
 _SYSTEMS: Final = (_SIZES, _LENGTHS, {"lb": 16, "oz": 1}, {"$": 100, "¢": 1})

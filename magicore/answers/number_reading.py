@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
 from typing import Final
@@ -162,7 +162,7 @@ class NumberReader:
         parts = [part for part in closing_sentences(text) if not _CLOSING.search(part.text)]
         reading = self._last_of(parts)
         if isinstance(reading, Found):
-            return Found(value=reading.value, start=reading.start, end=reading.end, marker="last-number")
+            return replace(reading, marker="last-number")
         return reading
 
     def _last_of(self, parts: Sequence[Sentence]) -> Reading:

@@ -32,7 +32,7 @@ _MAX_WORDS: Final = 24
 _WORD: Final = re.compile(r"[a-z]+")
 
 _CHINESE_DIGITS: Final = {char: value for value, char in enumerate("零一二三四五六七八九")} | {
-    "〇": 0, "两": 2, "兩": 2, "壹": 1, "贰": 2, "叁": 3, "肆": 4, "伍": 5, "陆": 6, "柒": 7, "捌": 8, "玖": 9,
+    "\u3007": 0, "两": 2, "兩": 2, "壹": 1, "贰": 2, "叁": 3, "肆": 4, "伍": 5, "陆": 6, "柒": 7, "捌": 8, "玖": 9,
 }  # fmt: skip
 _CHINESE_PLACES: Final = {"十": 10, "拾": 10, "百": 100, "佰": 100, "千": 1000, "仟": 1000}
 _CHINESE_SCALES: Final = {"万": 10**4, "萬": 10**4, "亿": 10**8, "億": 10**8}
@@ -73,13 +73,13 @@ def _cardinal(words: list[str]) -> int | None:
     for word in words:
         if word in CARDINALS:
             value = CARDINALS[word]
-            room = 10 if group % 100 >= 20 and group % 10 == 0 else 1  # noqa: PLR2004
-            if seen and not (group % 100 == 0 or (room == 10 and 0 < value < room)):  # noqa: PLR2004
+            room = 10 if group % 100 >= 20 and group % 10 == 0 else 1
+            if seen and not (group % 100 == 0 or (room == 10 and 0 < value < room)):
                 return None
             group, seen = group + value, True
         elif word in {"a", "an"} and not seen and not total:
             group, seen = 1, True
-        elif word == "hundred" and group < 100 and (group or not seen):  # noqa: PLR2004
+        elif word == "hundred" and group < 100 and (group or not seen):
             group, seen = (group or 1) * 100, True
         elif word in SCALES and (group or not seen) and SCALES[word] < step:
             step = SCALES[word]

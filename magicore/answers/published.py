@@ -37,9 +37,9 @@ _YES_OR_NO: Final = re.compile(r"\b(YES|Yes|yes|NO|No|no)\b")
 def mars_answer(text: str, answer_type: AnswerType) -> float | str | None:
     """What MARS reads: a number (float) or one of A to D.
 
-    Numbers: on the lines after the first "answer:", the last number of the last line that has one; no sign, no thousands
-    separators, a percentage as its hundredth. Letters: the letter after the first "Answer:" whatever follows it, after
-    "I would say that", or the last letter before a bracket or full stop.
+    Numbers: on the lines after the first "answer:", the last number of the last line that has one; no sign, no
+    thousands separators, a percentage as its hundredth. Letters: the letter after the first "Answer:" whatever follows
+    it, after "I would say that", or the last letter before a bracket or full stop.
 
     Raises:
         ValueError: For yes/no questions, which MARS asks as lettered options.

@@ -3,26 +3,34 @@
 import re
 from typing import Final
 
+_GIVING: Final = (
+    "determin|provid|answer|calculat|find|give|solv|say|ascertain|conclu|establish|know|confirm|comput|tell|state|make"
+    "|specif|verif|deduc|identif|decide|assess|estimate|offer"
+)
 _REFUSAL: Final = re.compile(
-    r"""
-    \b(?:can(?:not|'t|\ not)|could(?:\ not|n't)|unable\ to|(?:not|im)\s?possible\ (?:for\ \w+\ )?to|not\ able\ to|difficult\ to|hard\ to|no\ way\ to)
-      \s+(?:be\s+)?(?:\w+ly\s+)?(?:and\s+\w+ly\s+)?
-      (?:determin|provid|answer|calculat|find|give|solv|say|ascertain|conclu|establish|know|confirm|comput|tell|state|make|specif|verif|deduc|identif|decide|assess|estimate|offer)\w*
-    | \b(?:not\ enough|insufficient|inadequate|lack\ of|without\ (?:more|further|additional|any|specific|the|this|knowing|that)\w*|need\ more|missing)\s+(?:\w+\s+){0,2}?information\b
-    | \bno\ (?:\w+\s+){0,2}?(?:solution|answer)s?\b(?!\s+choice)
+    rf"""
+    \b(?:can(?:not|'t|\ not)|could(?:\ not|n't)|unable\ to|(?:not|im)\s?possible\ (?:for\ \w+\ )?to|not\ able\ to
+        |difficult\ to|hard\ to|no\ way\ to)
+      \s+(?:be\s+)?(?:\w+ly\s+)?(?:and\s+\w+ly\s+)?(?:{_GIVING})\w*
+    | \b(?:not\ enough|insufficient|inadequate|lack\ of|need\ more|missing
+        |without\ (?:more|further|additional|any|specific|the|this|knowing|that)\w*)
+      \s+(?:\w+\s+){{0,2}}?information\b
+    | \bno\ (?:\w+\s+){{0,2}}?(?:solution|answer)s?\b(?!\s+choice)
     | \bnot\ (?:solvable|answerable|determinable|(?:a\ )?valid\ (?:question|problem))\b | \bunsolvable\b
-    | \b(?:unknown|undetermined|indeterminate|inconclusive|unanswerable|undefined|ambiguous|uncertain|unclear|not\ clear)\b
-    | \bneeds?\ (?:\w+\ ){0,2}?clarification\b
-    | \b(?:do|does|did)(?:\ not|n't)\ (?:provide|give|have|contain|specify)\ (?:\w+\s+){0,3}?(?:information|data|details)
-    | \b(?:depends|dependent)\ on\b | \bdepending\ on\ (?:the|your|how|which)\ (?:\w+\ ){0,2}?(?:interpret|assum|context|scenario)\w*
+    | \b(?:unknown|undetermined|indeterminate|inconclusive|unanswerable|undefined|ambiguous|uncertain|unclear
+        |not\ clear)\b
+    | \bneeds?\ (?:\w+\ ){{0,2}}?clarification\b
+    | \b(?:do|does|did)(?:\ not|n't)\ (?:provide|give|have|contain|specify)\ (?:\w+\s+){{0,3}}?
+      (?:information|data|details)
+    | \b(?:depends|dependent)\ on\b
+    | \bdepending\ on\ (?:the|your|how|which)\ (?:\w+\ ){{0,2}}?(?:interpret|assum|context|scenario)\w*
     | \bI(?:\ am|'m)\ (?:not\ sure|sorry,\ but|unsure|uncertain) | \bI\ (?:don't|do\ not)\ know\b
     """,
     re.VERBOSE | re.IGNORECASE,
 )
-
-
 _FAULT: Final = re.compile(
-    r"\b(?:error|mistake|inconsisten\w+|contradict\w+|flaw)s?\b(?:\s+\w+){0,2}?\s+in\s+the\s+(?:\w+\s+){0,2}?(?:problem|question|information|statement)",
+    r"\b(?:error|mistake|inconsisten\w+|contradict\w+|flaw)s?\b(?:\s+\w+){0,2}?\s+in\s+the\s+(?:\w+\s+){0,2}?"
+    r"(?:problem|question|information|statement)",
     re.IGNORECASE,
 )
 

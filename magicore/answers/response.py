@@ -11,20 +11,26 @@ from magicore.answers.characters import plain
 MOST_SENTENCES: Final = 200
 """How many closing sentences are read where nothing marks an answer."""
 
-_THINK_CLOSE: Final = re.compile(r"</(?:think|thinking|thought|reasoning|scratchpad)>|<\|end_of_thought\|>", re.IGNORECASE)
-_THINK_OPEN: Final = re.compile(r"<(?:think|thinking|thought|reasoning|scratchpad)>|<\|begin_of_thought\|>", re.IGNORECASE)
-_LEADING_HEADER: Final = re.compile(r"\s*(?:<\|im_start\|>|<\|start_header_id\|>)?\s*(?:assistant)?\s*(?:<\|end_header_id\|>)?")
+_THINKING: Final = "think|thinking|thought|reasoning|scratchpad"
+_THINK_CLOSE: Final = re.compile(rf"</(?:{_THINKING})>|<\|end_of_thought\|>", re.IGNORECASE)
+_THINK_OPEN: Final = re.compile(rf"<(?:{_THINKING})>|<\|begin_of_thought\|>", re.IGNORECASE)
+_LEADING_HEADER: Final = re.compile(
+    r"\s*+(?:<\|im_start\|>|<\|start_header_id\|>)?\s*+(?:assistant\b)?\s*+(?:<\|end_header_id\|>)?"
+)
 _ROLE_TOKEN: Final = re.compile(
-    r"<\|(?:im_start|im_end|endoftext|end_of_text|eot_id|start_header_id|user|assistant|system|end)\|>|</s>|<end_of_turn>"
+    r"<\|(?:im_start|im_end|endoftext|end_of_text|eot_id|start_header_id|user|assistant|system|end)\|>|</s>"
+    r"|<end_of_turn>"
 )
 _NEXT_QUESTION: Final = re.compile(r"\n[ \t]*+(?:Human|User|Question|Problem|Q)\s?\d{0,3}\s?:", re.IGNORECASE)
 _ANSWERED: Final = re.compile(r"\\boxed|answer\W{0,4}\s?(?:is|:)|####", re.IGNORECASE)
 _CALCULATOR: Final = re.compile(r"<<[^<>\n]{0,200}>>")
+_ABBREVIATIONS: Final = ("Mr", "Ms", "Dr", "Rs", "vs", "St", "No", "no", "Jr", "Mrs", "e.g", "i.e", "etc", "approx")
+_NOT_ABBREVIATED: Final = "".join(rf"(?<!\b{re.escape(word)}\.)" for word in _ABBREVIATIONS)
 _SENTENCE_END: Final = re.compile(
-    r"[.!?](?<!\bMr\.)(?<!\bMs\.)(?<!\bDr\.)(?<!\bRs\.)(?<!\bvs\.)(?<!\bSt\.)(?<!\b[Nn]o\.)(?<!\bJr\.)(?<!\bMrs\.)"
-    r"(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\betc\.)(?<!\bapprox\.)(?<![\s(][A-Z]\.)(?<!^\d\.)(?<!\n\d\.)(?<!\n\d\d\.)"
-    r"[\"')\]*_]{0,4}(?=\s)|[\u3002\uff01\uff1f]|\n"
+    rf"[.!?]{_NOT_ABBREVIATED}(?<![\s(][A-Z]\.)(?<!^\d\.)(?<!\n\d\.)(?<!\n\d\d\.)[\"')\]*_]{{0,4}}(?=\s)"
+    r"|[\u3002\uff01\uff1f]|\n"
 )
+"""A mark that ends a sentence, or a line's end; not after an abbreviation, an initial or a list number."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

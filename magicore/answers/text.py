@@ -1,7 +1,7 @@
 """Finding the words that a response gives as its answer, where the answer is free text."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from magicore.answers.latex import without_wrappers
@@ -45,11 +45,7 @@ class TextReader:
         if len(body) > _SHORT or "\n" in body:
             return None
         reading = self._found(start, start + len(body))
-        return (
-            Found(value=reading.value, start=reading.start, end=reading.end, marker="whole-text")
-            if isinstance(reading, Found)
-            else reading
-        )
+        return replace(reading, marker="whole-text") if isinstance(reading, Found) else reading
 
     def _found(self, start: int, end: int) -> Reading:
         raw = self.response.raw[start:end]

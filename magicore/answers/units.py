@@ -21,7 +21,8 @@ _CURRENCIES: Final = {
 _MEASURES: Final = {
     "mm": "millimeter millimetre", "cm": "centimeter centimetre", "m": "meter metre", "km": "kilometer kilometre 公里",
     "in": "inch inches", "ft": "foot feet", "yd": "yard", "mi": "mile",
-    "mg": "milligram", "g": "gram 克", "kg": "kilogram kilo 千克 公斤", "lb": "lbs pound", "oz": "ounce", "t": "ton tonne",
+    "mg": "milligram", "g": "gram 克", "kg": "kilogram kilo 千克 公斤", "lb": "lbs pound", "oz": "ounce",
+    "t": "ton tonne",
     "ml": "milliliter millilitre mL", "l": "L liter litre", "gal": "gallon",
     "s": "sec secs second 秒", "min": "mins minute 分钟", "h": "hr hrs hour 小时", "d": "day 天", "week": "wk wks",
     "month": "mo", "year": "yr yrs 年",
@@ -43,7 +44,7 @@ def _spellings() -> dict[str, str]:
         table[short] = short
         for word in words.split():
             table[word] = short
-            if word.isascii() and len(word) > 2:  # noqa: PLR2004
+            if word.isascii() and len(word) > 2:
                 table[word + "s"] = short
     return table
 
@@ -92,7 +93,7 @@ def _singular(noun: str) -> str:
     for plural, singular in (("ies", "y"), ("xes", "x"), ("ses", "s"), ("ches", "ch"), ("shes", "sh")):
         if noun.endswith(plural) and len(noun) > len(plural) + 1:
             return noun[: -len(plural)] + singular
-    return noun[:-1] if noun.endswith("s") and not noun.endswith("ss") and len(noun) > 3 else noun  # noqa: PLR2004
+    return noun[:-1] if noun.endswith("s") and not noun.endswith("ss") and len(noun) > 3 else noun
 
 
 def known_unit(word: str) -> str | None:
