@@ -167,3 +167,48 @@ def test_cancelled_at_the_moment_of_admission_no_slot_is_lost() -> None:
 def test_limits_that_make_no_sense(initial: int, maximum: int) -> None:
     with pytest.raises(ValueError, match="a limiter needs 1 <= initial <= maximum"):
         Limiter(initial=initial, maximum=maximum)
+
+
+def complete(limiter: Limiter, clock: list[float], *, samples: int, at: float, seconds: float) -> None:
+    """So many samples of 50 tokens each come by ``at``, each having taken ``seconds``."""
+    limiter.succeeded(0, 0)
+    clock[0] = at
+    for _ in range(samples):
+        limiter.succeeded(1, 50, seconds)
+
+
+def test_a_single_refusal_is_forgotten_and_many_are_not() -> None:
+    clock = [0.0]
+    limiter = Limiter(initial=64, clock=lambda: clock[0])
+    complete(limiter, clock, samples=63, at=1.0, seconds=1.0)
+    limiter.throttled(started=0.5)
+    assert limiter.limit == 32
+    complete(limiter, clock, samples=32, at=2.0, seconds=1.0)
+    assert limiter.limit == 64
+    for number in range(10):
+        limiter.throttled(started=1.5 + number / 100)
+    assert limiter.limit == 32
+    complete(limiter, clock, samples=32, at=3.0, seconds=1.0)
+    assert limiter.limit == 48
+
+
+def test_it_eases_off_when_work_takes_longer_and_no_more_gets_done() -> None:
+    clock = [0.0]
+    limiter = Limiter(initial=40, clock=lambda: clock[0])
+    complete(limiter, clock, samples=40, at=1.0, seconds=1.0)
+    complete(limiter, clock, samples=40, at=2.0, seconds=4.0)
+    assert limiter.limit == 20
+    complete(limiter, clock, samples=20, at=2.5, seconds=2.0)
+    assert limiter.limit >= 20
+
+
+def test_easing_off_that_costs_throughput_is_taken_back() -> None:
+    clock = [0.0]
+    limiter = Limiter(initial=40, clock=lambda: clock[0])
+    complete(limiter, clock, samples=40, at=1.0, seconds=1.0)
+    complete(limiter, clock, samples=40, at=5.0, seconds=4.0)
+    assert limiter.limit == 20
+    complete(limiter, clock, samples=20, at=9.0, seconds=4.0)
+    assert limiter.limit == 40
+    complete(limiter, clock, samples=40, at=13.0, seconds=4.0)
+    assert limiter.limit == 40

@@ -63,6 +63,7 @@ class Limiter:
         self._came_from = 0.0
         self._refusals: deque[bool] = deque(maxlen=_RECENT_CALLS)
         self._best_rate = 0.0
+        self._peak_rate = 0.0
         self._held = 0
         self._window_start: float | None = None
         self._window_done = 0
@@ -142,7 +143,9 @@ class Limiter:
         """Whether work takes much longer than at best, and no more of it gets done for that."""
         if self._quickest is None or pace < self._quickest:
             self._quickest = pace
-        return 0 < self._quickest * _CONGESTED < pace and rate < self._best_rate * _WORTHWHILE
+        more = rate >= self._peak_rate * _WORTHWHILE
+        self._peak_rate = max(self._peak_rate, rate)
+        return 0 < self._quickest * _CONGESTED < pace and not more
 
     def _taken_back(self, rate: float, pace: float) -> bool:
         """Whether halving for the pace's sake cost throughput, and is therefore taken back."""

@@ -14,6 +14,7 @@ from magicore.llms.rules import answer_by_rule
 from magicore.types import CallKey
 
 _TOKEN = re.compile(r"\w+|[^\w\s]")
+_DIGIT = re.compile(r"\d")
 _ROLES = {
     "refiner": re.compile(r"\bFeedback:|\bimproved solution\b", re.IGNORECASE),
     "reviewer": re.compile(r"\breview the solution\b", re.IGNORECASE),
@@ -53,7 +54,9 @@ def role_of(messages: Sequence[Message]) -> str:
 
 
 def by_rule(messages: Sequence[Message], draw: int) -> Written:
-    """Works a sum out, with slips, reviews and refines: see :mod:`magicore.llms.rules`."""
+    """Works a sum out, with slips, reviews and refines (:mod:`magicore.llms.rules`); without numbers, :class:`Made`."""
+    if not any(_DIGIT.search(message["content"]) for message in messages):
+        return Made()(messages, draw)
     request = Request(messages=tuple(messages), key=CallKey(problem="", role=role_of(messages)), seed=draw)
     text = answer_by_rule(request, 0)
     return Written(text, count_tokens(text))
