@@ -120,6 +120,7 @@ class PackedDecoder:
         self.group: int = config.num_attention_heads // config.num_key_value_heads
         self.width: int = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
         self.scale = self.width**-0.5
+        self.dtype: torch.dtype = backbone.norm.weight.dtype
         self.layers = [_Layer(layer) for layer in backbone.layers]
 
     @torch.inference_mode()
@@ -136,8 +137,9 @@ class PackedDecoder:
             ``[rows read, hidden]`` in float32, in the order of the pack's segments and their offsets.
         """
         plan = _Plan.of(forest, pack, reads, self.layers[0].device)
-        hidden: Tensor = self.backbone.embed_tokens(plan.ids)
-        angles = self._angles(hidden, plan.positions)
+        embedded: Tensor = self.backbone.embed_tokens(plan.ids)
+        angles = self._angles(embedded, plan.positions)
+        hidden = embedded.float()  # the sums of all layers, which half precision would round at every layer
         stored: dict[int, list[tuple[Tensor, Tensor]]] = {index: [] for index in pack.keep if index not in kept.pairs}
         for depth, layer in enumerate(self.layers):
             hidden = hidden.to(layer.device)
@@ -158,7 +160,7 @@ class PackedDecoder:
         kept.pairs.update(stored)
         kept.drop_except(pack.keep)
         norm = self.backbone.norm
-        return _norm(hidden.float(), norm.weight.float(), norm.variance_epsilon)
+        return _norm(hidden, norm.weight.float(), norm.variance_epsilon)
 
     def _angles(self, hidden: Tensor, positions: Tensor) -> Tensor:
         """Cosines and sines, ``[2, tokens, 1, width / 2]``; both halves of a head share them."""
@@ -169,7 +171,8 @@ class PackedDecoder:
 
     def _buffers(self, hidden: Tensor, plan: _Plan, kept: Kept, depth: int) -> tuple[Tensor, Tensor]:
         """Room for the keys and values of a layer, those of earlier packs filled in."""
-        key = hidden.new_empty(self.kv_heads, plan.old_tokens + hidden.shape[0], self.width)
+        shape = (self.kv_heads, plan.old_tokens + hidden.shape[0], self.width)
+        key = torch.empty(shape, dtype=self.dtype, device=hidden.device)
         value = torch.empty_like(key)
         for index in plan.old:
             part = slice(*plan.keys[index])
@@ -181,7 +184,8 @@ class PackedDecoder:
     ) -> Tensor:
         """Fill in keys and values from row ``first`` on; return the queries of all rows or of those given."""
         count = hidden.shape[0] if rows is None else len(rows)
-        query = hidden.new_empty(self.kv_heads, count, self.group, self.width)
+        shape = (self.kv_heads, count, self.group, self.width)
+        query = torch.empty(shape, dtype=self.dtype, device=hidden.device)
         for begin in range(0, hidden.shape[0], self.rows):
             part = slice(begin, min(begin + self.rows, hidden.shape[0]))
             states = _norm(hidden[part], layer.norm, layer.epsilon)
@@ -280,10 +284,9 @@ def _same(states: Tensor) -> Tensor:
 
 
 def _norm(states: Tensor, weight: Tensor, epsilon: float) -> Tensor:
-    """Root-mean-square norm, the mean in float32."""
-    exact = states.float()
-    factor = torch.rsqrt(exact.square().mean(-1, keepdim=True) + epsilon)
-    return (exact * factor).to(states.dtype) * weight
+    """Root-mean-square norm of float32 states, in the number format of the weight."""
+    factor = torch.rsqrt(states.square().mean(-1, keepdim=True) + epsilon)
+    return (states * factor).to(weight.dtype) * weight
 
 
 def _rotate(states: Tensor, angles: Tensor, out: Tensor) -> None:

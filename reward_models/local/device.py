@@ -12,7 +12,7 @@ from reward_models.errors import CapabilityError
 
 _FORMATS = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32}
 _LONG_NAMES = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32"}
-_CPU_BUDGET = 4096
+_CPU_BUDGET = 2048
 _GPU_BUDGET = 65536
 _SPARE = 1.1  # weights are not all: buffers, allocator, the first activations
 
@@ -111,7 +111,7 @@ def default_budget(config: Any, device: torch.device) -> int:
     if free is None:
         return most
     # Residual stream, queries, keys, values, attention output, and one chunk of the MLP, in bytes a token.
-    a_token: int = 4 * (6 * config.hidden_size + 2 * config.intermediate_size)
+    a_token: int = 4 * (8 * config.hidden_size + 2 * config.intermediate_size)
     return max(256, min(most, free // 2 // a_token))
 
 
