@@ -49,6 +49,8 @@ class EndpointOptions:
         idle_timeout: Seconds without a sign of life after which a call is given up. There is no total limit.
         stream: Whether to stream; by default only completions of more than 4,096 tokens.
         prefill: Whether the endpoint continues an assistant message; by default it is asked what server it is, once.
+        max_n: The most samples to ask for in one call; by default 16, and fewer where the endpoint gives fewer.
+        concurrency: The most samples to have in flight; by default found by trying.
         context: The most tokens of prompt and completion, where known.
         tokenizer: The Hub id or folder of the model's tokenizer, for counting tokens again.
         azure_version: The API version of an Azure endpoint, whose URL is then the resource's.
@@ -58,6 +60,8 @@ class EndpointOptions:
     idle_timeout: float = 600.0
     stream: bool | None = None
     prefill: bool | None = None
+    max_n: int | None = None
+    concurrency: int | None = None
     context: int | None = None
     tokenizer: str | None = None
     azure_version: str | None = None
@@ -97,7 +101,12 @@ class OpenAICompatible:
         self.url = (url or os.environ.get("OPENAI_BASE_URL") or OPENAI_URL).rstrip("/")
         self.options = options or EndpointOptions()
         self.profile = profile if profile is not None else EndpointProfile()
-        self.traits = Traits(remote=True, context=self.options.context)
+        self.traits = Traits(
+            remote=True,
+            max_n=self.options.max_n,
+            concurrency=self.options.concurrency,
+            context=self.options.context,
+        )
         self._own = url is None
         self._key = api_key or ""
         self._prefill = self.options.prefill
