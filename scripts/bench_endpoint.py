@@ -110,6 +110,8 @@ def occupancy(args: argparse.Namespace) -> None:
     orm = SlowORM(seconds=ideal / chains)
     settings: dict[str, Any] = {"k": args.k, "progress": False, "max_tokens": 1000}
     say(f"{args.problems} problems x {args.k} chains, {SLOTS} slots, {TOKENS * args.token_s:g} s a chain")
+    with endpoint_process("--made", str(TOKENS)) as endpoint:  # imports what a first call imports
+        magicore.solve_batch(problems(1), model=endpoint.name, method="self-consistency", **settings)
     for _ in range(args.repeats):
         walls: dict[str, float] = {}
         for name, method, scorer in (("sampling", "self-consistency", None), ("overlapped", "best-of-k", orm)):

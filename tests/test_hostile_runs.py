@@ -159,6 +159,30 @@ def test_a_probe_finds_an_endpoint_s_habits(habits: Habits, expected: dict[str, 
     assert known["stop_reasons"] is habits.stop_reasons
 
 
+def test_streams_are_booked_as_whole_replies_are(tmp_path: Path) -> None:
+    faults = Faults(rate=0.3, seed=5, retry_after_s=0.05, slow_s=0.05)
+    with running(HostileEndpoint(faults=faults)) as endpoint:
+        go(endpoint, 10, tmp_path / "r", method="self-consistency", k=4, max_tokens=4500)
+        totals = endpoint.ledger.totals()
+    store = RunStore(tmp_path / "r" / "store.sqlite")
+    accounts = role_accounts(store.completion_rows(), store.failed_calls())
+    store.close()
+    assert sum(account.usage.completion for account in accounts) == totals["stated"]["completion"] > 0
+    assert sum(account.unknown for account in accounts) == totals["undelivered"]["replies"] + totals["gone"]["replies"]
+    assert totals["repeated"] == 0
+
+
+def test_a_dead_replica_costs_nothing_and_is_used_again_when_it_is_back() -> None:
+    with running(HostileEndpoint(writer=Made(tokens=20), replicas=2)) as endpoint:
+        run_sync(endpoint.stop_replica(1))
+        run = go(endpoint, 6, method="self-consistency", k=4)
+        assert run.summary["failed"] == 0 and "unknown_calls" not in run.summary
+        assert {entry.replica for entry in endpoint.ledger.entries} == {0}
+        run_sync(endpoint.start_replica(1))
+        go(endpoint, 6, method="self-consistency", k=4)
+        assert {entry.replica for entry in endpoint.ledger.entries} == {0, 1}
+
+
 def test_limits_grow_while_the_endpoint_keeps_up_and_no_request_is_refused_for_long() -> None:
     service = Service(slots=16, sample_s=0.02, queue=32)
     with running(HostileEndpoint(writer=Made(tokens=20), service=service)) as endpoint:

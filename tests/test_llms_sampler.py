@@ -176,7 +176,7 @@ def test_what_will_not_pass_is_not_retried() -> None:
 
 
 def test_an_address_that_never_answered_is_given_up_soon() -> None:
-    model = RuleModel(failing(99, ConnectionFailed("nobody there")))
+    model = RuleModel(failing(99, ConnectionFailed("nobody there", sent=False)))
     assert sampled(model, 1)[0].failures[0].attempts == 2
     model.profile.answered = True
     assert sampled(model, 1)[0].failures[0].attempts == 6

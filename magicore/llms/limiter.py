@@ -99,7 +99,7 @@ class Limiter:
         """A call brought ``count`` samples of ``tokens`` tokens together, in ``seconds`` (0: not known)."""
         now = self._clock()
         if self._window_start is None:
-            self._window_start = now
+            self._window_start = now - seconds  # replies may all come at once
         self._refusals.append(False)
         work = tokens + count * _SAMPLE_WORK
         self._window_done += count

@@ -270,7 +270,7 @@ class Sampler:
             self._watcher.called(call)
 
     def _may_retry(self, error: LanguageModelError, attempt: int) -> bool:
-        if isinstance(error, ConnectionFailed) and not self._profile.answered:
+        if isinstance(error, ConnectionFailed) and not error.lost and not self._profile.answered:
             return attempt < _REFUSALS_AT_FIRST  # most likely a wrong address: say so soon
         most = self._retry.slowdowns if isinstance(error, RateLimited) else self._retry.attempts
         return error.retryable and attempt < most
