@@ -76,7 +76,7 @@ def _clauses(found: Sequence[Token]) -> Iterator[list[list[Token]]]:
 
 
 def _equation(before: list[Token], relation: Token, after: list[Token], text: str) -> Equation | None:
-    if len(before) < 2 and len(after) < 2:  # noqa: PLR2004 - two numbers alone, as in "x = 5 = 5"
+    if len(before) < 2 and len(after) < 2:
         return None
     try:
         left, start, doubtful = _ending(before[-MOST_TOKENS:], whole=len(before) <= MOST_TOKENS)
@@ -149,7 +149,7 @@ def _goes_on(side: Sequence[Token], quantity: Quantity) -> bool:
         return False
     token = rest[0]
     if token.kind == "word":
-        if token.text.lower() == "and" and len(rest) > 2 and rest[1].kind == "num":  # noqa: PLR2004
+        if token.text.lower() == "and" and len(rest) > 2 and rest[1].kind == "num":
             return rest[2].text == "/" or bool(quantity.measures)  # 3 and 1/2; 12 dollars and 50 cents
         variable = len(token.text) == 1 and token.text not in _ARTICLES
         return variable or token.text.lower() in _REMAINDERS

@@ -308,7 +308,7 @@ class Parser:
             if not fits or any(token is not None and token.kind == "op" and token.text != "/" for token in ahead):
                 continue
             top, bottom = (token.text if (token := ahead[index]) else "" for index in (over, under))
-            proper = top.isdecimal() and bottom.isdecimal() and len(bottom) < 6 and 0 < int(top) < int(bottom)  # noqa: PLR2004
+            proper = top.isdecimal() and bottom.isdecimal() and len(bottom) < 6 and 0 < int(top) < int(bottom)
             if not proper or (shape is not plain and self._wants("mixed-as-product")):
                 continue
             self.position += len(shape) + (shape is frac)
@@ -359,7 +359,7 @@ class Parser:
         if (glued and word not in SHORT_UNITS and word not in MEASURES) or word.lower() in OPERATIONS:
             raise Unreadable(f"{word!r} may be a variable")
         if not known:
-            if slash or (len(word) <= 2 and word.lower() not in SENTENCE_WORDS):  # noqa: PLR2004
+            if slash or (len(word) <= 2 and word.lower() not in SENTENCE_WORDS):
                 raise Unreadable(f"{word!r} may be a variable")
             return False
         if not slash and count == LONGEST_UNIT:

@@ -196,7 +196,7 @@ def _ordinal(number: str | None) -> int | None:
     whole = number.partition(".")[0].lower()
     if whole in _WORD_NUMBERS:
         return _WORD_NUMBERS.index(whole) + 1
-    return int(whole) if len(whole) < 9 else None  # noqa: PLR2004
+    return int(whole) if len(whole) < 9 else None
 
 
 def _has_content(preamble: str) -> bool:
@@ -226,7 +226,7 @@ def _paragraph_starts(text: str, rows: Sequence[Span], blocks: Sequence[Span]) -
 
 def _enough(text: str, starts: Sequence[int]) -> bool:
     """Whether this structure says something: several steps, not counting a bare final answer."""
-    if len(starts) != 2:  # noqa: PLR2004
+    if len(starts) != 2:
         return len(starts) > 1
     last = text[starts[1] :].strip()
     return not (len(last) <= _LONGEST_ANSWER and _ANSWER.match(last))

@@ -97,4 +97,4 @@ OPERATIONS = frozenset({"squared", "cubed", "factorial", "choose", "halved", "do
 
 def is_unit(word: str) -> bool:
     """Whether a word beside a number is a unit or a thing counted, and cannot be a variable."""
-    return (len(word) > 2 and word.lower() not in SENTENCE_WORDS) or word in SHORT_UNITS  # noqa: PLR2004
+    return (len(word) > 2 and word.lower() not in SENTENCE_WORDS) or word in SHORT_UNITS

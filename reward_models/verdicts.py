@@ -58,7 +58,7 @@ def read_verdict(reply: Reply) -> Verdict:
     if stated is not None:
         number = float(stated["number"])
         sure = number / 10 if stated["of"] else number if number <= 1 and "." in stated["number"] else number / 100
-        if not 0.5 <= sure <= 1:  # noqa: PLR2004
+        if not 0.5 <= sure <= 1:
             raise Unclear(f"the confidence {stated['number']} is not between 50 and 100")
     value = sure if found["yes"] else 1.0 - sure
     return Verdict(value, value, "identity")
@@ -96,7 +96,7 @@ def _weighed(row: Mapping[str, float]) -> Verdict | None:
         math.fsum(math.exp(min(0.0, value)) for token, value in row.items() if _means(token, words))
         for words in (("yes", "right", "correct"), ("no", "wrong", "incorrect"))
     )
-    if len(row) < 2 or yes + no == 0:  # noqa: PLR2004 - the sampled token alone says nothing of the other
+    if len(row) < 2 or yes + no == 0:
         return None
     value = yes / (yes + no)
     odds = math.log(yes) - math.log(no) if yes and no else None
@@ -174,6 +174,6 @@ def _number(value: object) -> float | None:
     if isinstance(value, str):
         match = _SCORE.match(value)
         value = float(match[1]) if match else None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 10:  # noqa: PLR2004
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 10:
         return None
     return float(value)

@@ -61,10 +61,10 @@ def near_miss(text: str, rng: random.Random) -> str:
     """`text` with one digit changed, a sign turned or a term added."""
     digits = [match.start() for match in re.finditer(r"\d", text)]
     choice = rng.random()
-    if digits and choice < 0.7:  # noqa: PLR2004
+    if digits and choice < 0.7:
         place = rng.choice(digits)
         return text[:place] + str(rng.randint(1, 9)) + text[place + 1 :]
-    if "+" in text and choice < 0.9:  # noqa: PLR2004
+    if "+" in text and choice < 0.9:
         return text.replace("+", "-", 1)
     return f"{text}+{rng.randint(1, 3)}"
 
