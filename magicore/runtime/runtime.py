@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
+from magicore.answers import canonical_keys
 from magicore.chains import read_chain, scored_chain
 from magicore.config import Duplicates
 from magicore.errors import AuthenticationFailed, ConnectionFailed, ContextExceeded, LanguageModelError, RequestRefused
@@ -172,7 +173,12 @@ class Runtime:
             role, messages, indices=indices, instance=instance, round=round, parent=parent, sampling=sampling
         )
         key = CallKey(problem=self.problem.id, role=role, instance=instance, round=round, parent=parent)
-        return [self.read(key, completion) for completion in completions]
+        chains = [self.read(key, completion) for completion in completions]
+        if self.problem.kind == "math":
+            # Parsed in worker processes, which takes time: done aside, so that votes find the keys in the cache.
+            answers = [self.problem.answer, *(chain.answer for chain in chains)]
+            await asyncio.to_thread(canonical_keys, answers, "math", self.problem.options)
+        return chains
 
     def read(self, key: CallKey, completion: Completion) -> Chain:
         """Read a completion as a chain, with the answer format that the prompts ask for."""
