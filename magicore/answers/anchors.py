@@ -35,7 +35,7 @@ ANSWER: Final = re.compile(
 """ "Answer:", "the final answer to the question is", "Answer" before a line's end or a number."""
 
 _TIE: Final = (
-    r"[*_\s]{0,3}(?::|=|\u2192|->|est|es|ist|lautet|è|é|e|är|er|on|jest|là|adalah|有|是|为|為|は|هي|هو|\u2014|-)"
+    r"[*_\s]{0,3}(?::|=|\u2192|->|est|es|ist|lautet|è|é|e|är|er|on|jest|là|adalah|有|是|为|為|は|هي|هو|\u2014|-(?=\s))"
     r"(?![a-z])[*_\s]{0,3}:?"
 )
 ABROAD: Final = re.compile(

@@ -29,6 +29,7 @@ _OPENING: Final = re.compile(
 )
 _GLUED: Final = re.compile(r"[\s*_\"'`$(\[{]*+(?P<letters>[A-Z]{2,8})(?![A-Za-z0-9'-])[ \t*_.)\]}]*+(?:\n|$)")
 _LISTED: Final = re.compile(r"[\s*_\"'`$(\[{]*+(?P<letters>[A-Z](?:\s?,\s?[A-Z])++)(?!\w)[ \t*_.)\]}]*+(?:\n|$)")
+_NOT_A_LETTER: Final = re.compile(r"[\s*_]*\((?:\d{1,2}|[ivx]{2,4})\)")
 _NONE: Final = re.compile(
     r"\bnone of (?:the|these|those|them)\b"
     r"|\bno(?:ne)? (?:correct|suitable|matching|valid|appropriate|accurate|of the)\s*(?:answer|option|choice)"
@@ -79,8 +80,12 @@ class ChoiceReader:
         parts = [part for part in sentences(self.response.text, start, end) if not _ON_CONFIDENCE.search(part.text)]
         if parts and self._leaves_open(parts[-1]):
             return Nothing(reason="conflicting answers")
-        opening = self._opening(start, end, exact=site.exact)
-        return opening if opening is not None or not parts else self._among(parts)
+        reading = self._opening(start, end, exact=site.exact)
+        if reading is None and parts:
+            reading = self._among(parts)
+        if reading is None and _NOT_A_LETTER.match(self.response.text, start, end):
+            return Nothing(reason="no such option")
+        return reading
 
     def fallback(self) -> Reading:
         """The last sentence that chooses one option, where nothing marks an answer."""
@@ -192,14 +197,12 @@ class ChoiceReader:
         return Nothing(reason="conflicting answers")
 
     def _joined(self, first: Mention, others: Sequence[Mention]) -> bool:
-        """Whether another option follows `first`, joined by "and" or "or"."""
-        text = self.response.text
-        for other in others:
-            if other.letter != first.letter and self.is_option(other.letter):
-                link = _LINK.fullmatch(text[first.end : other.start])
-                if link and (other.strong or not link.group().strip(" )*\"'").startswith(",")):
-                    return True
-        return False
+        """Whether the next option after `first` is joined to it by "and" or "or"."""
+        other = next((m for m in others if m.letter != first.letter and self.is_option(m.letter)), None)
+        if other is None:
+            return False
+        link = _LINK.fullmatch(self.response.text[first.end : other.start])
+        return link is not None and (other.strong or not link.group().strip(" )*\"'").startswith(","))
 
     def _leaves_open(self, sentence: Sentence) -> bool:
         """Whether a sentence leaves several options open: "(A) or (B)"."""

@@ -16,7 +16,7 @@ from magicore.answers.text import TextReader
 from magicore.answers.yesno import YesNoReader
 
 Certainty = Literal["stated", "boxed", "fallback"]
-"""How an answer was given: in a box or tag, after words that announce it, or only by being what the response ends on."""
+"""How an answer was given: in a box or tag, after words that announce it, or only as what the response ends on."""
 
 Asked = Literal["boxed", "tag", "hash", "final-answer", "answer", "letter"]
 """The format that a prompt asked for: a box, a tag, "####", "final answer", "Answer:", a lone letter."""

@@ -124,6 +124,8 @@ class NumberReader:
         bare = self._bare(parts[0])
         if bare is not None:
             return bare
+        if declines(parts[-1].text):
+            return Nothing(reason="refusal")
         for part in reversed(parts):
             if _CONCLUDES.match(part.text):
                 reading = self.choose(part)

@@ -81,7 +81,7 @@ def _cardinal(words: list[str]) -> int | None:
             group, seen = 1, True
         elif word == "hundred" and group < 100 and (group or not seen):
             group, seen = (group or 1) * 100, True
-        elif word in SCALES and (group or not seen) and SCALES[word] < step:
+        elif word in SCALES and word != "hundred" and (group or not seen) and SCALES[word] < step:
             step = SCALES[word]
             total, group, seen = total + (group or 1) * step, 0, False
         elif word != "and":

@@ -19,7 +19,7 @@ _REFUSAL: Final = re.compile(
     | \bnot\ (?:solvable|answerable|determinable|(?:a\ )?valid\ (?:question|problem))\b | \bunsolvable\b
     | \b(?:unknown|undetermined|indeterminate|inconclusive|unanswerable|undefined|ambiguous|uncertain|unclear
         |not\ clear)\b
-    | \bneeds?\ (?:\w+\ ){{0,2}}?clarification\b
+    | \b(?:need|seek|request|requir)\w*\ (?:\w+\ ){{0,2}}?clarification\b
     | \b(?:do|does|did)(?:\ not|n't)\ (?:provide|give|have|contain|specify)\ (?:\w+\s+){{0,3}}?
       (?:information|data|details)
     | \b(?:depends|dependent)\ on\b

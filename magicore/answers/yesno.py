@@ -79,14 +79,17 @@ class YesNoReader:
         """Yes or no where nothing marks an answer: the last sentence that opens or ends with it, or concludes."""
         text = self.response.text
         parts = closing_sentences(text)
-        for part in reversed(parts):
-            reading = self._closing(part)
-            if reading is not None:
-                return reading
         opening = next(sentences(text, 0, len(text)), None)
         if opening is None:
             return None
-        return self._first_word(opening) or self._denial(parts)
+        first = self._first_word(opening) if not declines(opening.text) else None
+        for part in reversed(parts):
+            reading = self._closing(part)
+            if isinstance(reading, Nothing) and reading.reason == "refusal" and isinstance(first, Found):
+                break  # a doubt at the end takes nothing back from "No, she will not" at the start
+            if reading is not None:
+                return reading
+        return replace(first, marker="opening-word") if isinstance(first, Found) else self._denial(parts)
 
     def _closing(self, sentence: Sentence) -> Reading:
         """Yes or no from one of the closing sentences."""
