@@ -158,7 +158,7 @@ def clients(args: argparse.Namespace) -> None:
             say(f"{host}, {100 * rate:g} % of replies fail")
             for _ in range(args.repeats):
                 for name, command in runs:
-                    say(f"  {name:20} {client(args, command, host, rate, limit=10 * ideal + 60)}")
+                    say(f"  {name:20} {client(args, command, host, rate, limit=4 * ideal + 60)}")
 
 
 def client(args: argparse.Namespace, command: Sequence[str], host: str, rate: float, *, limit: float) -> str:

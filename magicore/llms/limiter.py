@@ -5,8 +5,9 @@ nothing and makes the rest wait.
 
 When the endpoint asks to slow down, the limit is halved until as many samples as it admits have come. Then it returns
 to what it was if that was a single call's bad luck, and to three quarters of it if a tenth of the calls met the same.
-It is halved, too, when a token takes three times as long as at best without more of them coming; if that costs
-throughput it is taken back, and the endpoint is believed to have become slower.
+It is halved, too, when calls take three times as long a token as at best (the median of late ones: a few slow calls
+say nothing) without more tokens coming; if that costs throughput it is taken back, and the endpoint is believed to have
+become slower.
 
 A slot is held while a call runs, never while it waits for its retry.
 """
@@ -14,6 +15,7 @@ A slot is held while a call runs, never while it waits for its retry.
 from __future__ import annotations
 
 import asyncio
+import statistics
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -25,6 +27,9 @@ _HELD_WINDOWS = 8
 _COME_BACK = 0.75
 _OVERLOADED = 0.1
 _RECENT_CALLS = 64
+_RECENT_PACES = 32
+_TELLING_CALLS = 8
+_SMALLEST_WINDOW = 8
 _UNHURRIED = 1.5
 _CONGESTED = 3.0
 _COSTLY = 0.75
@@ -68,7 +73,7 @@ class Limiter:
         self._window_start: float | None = None
         self._window_done = 0
         self._window_work = 0
-        self._window_busy = 0.0
+        self._paces: deque[float] = deque(maxlen=_RECENT_PACES)
         self._window_full = False
         self._quickest: float | None = None
         self._eased_from: tuple[float, float] | None = None
@@ -104,16 +109,15 @@ class Limiter:
         work = tokens + count * _SAMPLE_WORK
         self._window_done += count
         self._window_work += work
-        self._window_busy += seconds * count
-        if self._window_done < self._limit or now <= self._window_start:
+        if seconds and count:
+            self._paces.append(seconds * count / work)
+        if self._window_done < max(self._limit, _SMALLEST_WINDOW) or now <= self._window_start:
             return
         rate = self._window_work / (now - self._window_start)
-        pace = self._window_busy / self._window_work
+        pace = statistics.median(self._paces) if len(self._paces) >= _TELLING_CALLS else None
         if not self._taken_back(rate, pace):
             if self._congested(rate, pace):
-                self._eased_from = (self._limit, rate)
-                self._limit = max(1.0, self._limit / 2)
-                self._doubling = False
+                self._ease(rate)
             elif self._came_from or (self._window_full and self.limit < self.maximum):
                 self._grow(rate, pace)
         self._start_window(now)
@@ -137,25 +141,35 @@ class Limiter:
         self._start_window(None)
 
     def _start_window(self, now: float | None) -> None:
-        self._window_start, self._window_done, self._window_work, self._window_busy = now, 0, 0, 0.0
+        self._window_start, self._window_done, self._window_work = now, 0, 0
 
-    def _congested(self, rate: float, pace: float) -> bool:
+    def _congested(self, rate: float, pace: float | None) -> bool:
         """Whether work takes much longer than at best, and no more of it gets done for that."""
-        if self._quickest is None or pace < self._quickest:
-            self._quickest = pace
         more = rate >= self._peak_rate * _WORTHWHILE
         self._peak_rate = max(self._peak_rate, rate)
-        return 0 < self._quickest * _CONGESTED < pace and not more
-
-    def _taken_back(self, rate: float, pace: float) -> bool:
-        """Whether halving for the pace's sake cost throughput, and is therefore taken back."""
-        eased, self._eased_from = self._eased_from, None
-        if eased is None or rate >= eased[1] * _COSTLY:
+        if pace is None:
             return False
-        self._limit, self._quickest = eased[0], pace
+        self._quickest = pace if self._quickest is None else min(self._quickest, pace)
+        return self._quickest * _CONGESTED < pace and not more
+
+    def _ease(self, rate: float) -> None:
+        """Halve the limit for the pace's sake, and wait for calls that show what came of it."""
+        self._eased_from = (self._limit, rate)
+        self._limit = max(1.0, self._limit / 2)
+        self._doubling = False
+        self._paces.clear()
+
+    def _taken_back(self, rate: float, pace: float | None) -> bool:
+        """Whether halving for the pace's sake cost throughput, and is therefore taken back."""
+        if self._eased_from is None or pace is None:
+            return False
+        (limit, before), self._eased_from = self._eased_from, None
+        if rate >= before * _COSTLY:
+            return False
+        self._limit, self._quickest = limit, pace
         return True
 
-    def _grow(self, rate: float, pace: float) -> None:
+    def _grow(self, rate: float, pace: float | None) -> None:
         if self._came_from:
             share = sum(self._refusals) / len(self._refusals)
             self._limit = max(self._limit, self._came_from * (1 if share < _OVERLOADED else _COME_BACK))
@@ -167,7 +181,7 @@ class Limiter:
         elif self._doubling:
             self._doubling = False
             return
-        elif not self._quickest or pace > self._quickest * _UNHURRIED:
+        elif pace is None or self._quickest is None or pace > self._quickest * _UNHURRIED:
             self._held += 1
             if self._held % _HELD_WINDOWS:
                 return
