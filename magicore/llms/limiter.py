@@ -49,7 +49,7 @@ class Limiter:
     def __init__(
         self,
         *,
-        initial: int = 32,
+        initial: int = 64,
         maximum: int = 2048,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
