@@ -463,3 +463,14 @@ def _choose(options: dict[str, str]) -> None:
     from magicore.llms.local.loading import choose_device
 
     choose_dtype(options.get("dtype", "auto"), choose_device(options.get("device", "cpu")), deterministic=False)
+
+
+def test_memory_bounds_the_rows_and_everyone_gets_a_turn(opened: Opener) -> None:
+    loaded = tiny()
+    row = 2 * 2 * 2 * 8 * 4 * 80  # layers, keys and values, heads, head size, bytes, tokens at most
+    tight = opened(replace(loaded, cache_bytes=3 * row))
+    requests = [request(f"question {at}", k=5, problem=str(at)) for at in range(3)]
+    wide = ask(opened(loaded), *requests)
+    assert [drawn(one) for one in ask(tight, *requests)] == [drawn(one) for one in wide]
+    starved = opened(replace(loaded, cache_bytes=1))
+    assert [drawn(one) for one in ask(starved, *requests)] == [drawn(one) for one in wide]

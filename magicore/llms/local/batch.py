@@ -73,6 +73,11 @@ class Batch:
         """How many more rows there is room for."""
         return self._cache.max_rows - self._cache.rows
 
+    def room(self, row_bytes: int) -> int:
+        """How many more rows of ``row_bytes`` fit, by number and by memory; at least one in an empty batch."""
+        affordable = self._loaded.cache_bytes // max(row_bytes, 1) - self._cache.rows
+        return max(min(self.free, affordable), 0 if self._rows else 1)
+
     @property
     def active(self) -> bool:
         """Whether any chain is unfinished."""

@@ -3,6 +3,10 @@
 Requests of many problems that wait at the same time share every step. The k chains of a question share one reading of
 its prompt. When a chain ends its row goes to whoever waits, so the batch stays full while chains end at their own pace.
 
+Transformers' own continuous batching was tried and left (5.24, one thread, SmolLM2-135M in bfloat16, 4 questions of 8
+chains of 48 tokens): 40 tokens per second of processor time against 140 here, and it has one random state for the whole
+batch, so that a sample depends on its neighbours.
+
 In a deterministic engine every request runs by itself instead, in passes of a fixed number of rows in which sample i
 always has row i mod rows: then sample i is the same to the last bit whether it is drawn with 3 others, with 39, or
 alone.
@@ -194,8 +198,11 @@ class _Together:
                 self.jobs.remove(job)
                 continue
             self._begun[job] = prompt
-            last = min(len(job.wanted), first + self._batch.free)
             room = self._loaded.context - len(prompt.tokens)
+            longest = len(prompt.tokens) + min(room, job.wanted[first][1].limit)
+            last = min(len(job.wanted), first + self._batch.room(prompt.bytes_per_token * longest))
+            if last == first:
+                return
             self._places[job] = last
             self._batch.add(prompt, [job.row(place, room) for place in range(first, last)])
 

@@ -59,6 +59,7 @@ class LoadedModel:
         window: The width of its sliding attention layers, if it has any.
         sliding: The kind of each layer, if not all attend to everything.
         cache_argument: What its forward pass calls the cache.
+        cache_bytes: How much memory keys and values of all chains may take.
     """
 
     model: Any
@@ -70,6 +71,7 @@ class LoadedModel:
     window: int | None = None
     sliding: tuple[str, ...] = ()
     cache_argument: str = "cache"
+    cache_bytes: int = 4 << 30
 
 
 def find_checkpoint(name: str, revision: str | None) -> Checkpoint:
@@ -186,6 +188,7 @@ def prepare(model: Any, tokenizer: Any, device: torch.device) -> LoadedModel:
         window=window,
         sliding=kinds if "sliding_attention" in kinds else (),
         cache_argument="cache" if "cache" in inspect.signature(model.forward).parameters else "past_key_values",
+        cache_bytes=_cache_bytes(device),
     )
 
 
@@ -233,6 +236,14 @@ def _folder_fingerprint(folder: Path) -> str:
                 weights.seek(part * size // 8)
                 digest.update(weights.read(_SAMPLED_BYTES))
     return digest.hexdigest()[:16]
+
+
+def _cache_bytes(device: torch.device) -> int:
+    """Memory for keys and values: most of what a GPU has left, 4 GiB elsewhere."""
+    if device.type != "cuda":
+        return 4 << 30
+    free, _ = torch.cuda.mem_get_info(device)
+    return int(free * 0.7)
 
 
 def _seconds(dtype: torch.dtype) -> float:

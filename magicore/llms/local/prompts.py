@@ -34,6 +34,11 @@ class Prompt:
     states: PromptStates
     logits: torch.Tensor
 
+    @property
+    def bytes_per_token(self) -> int:
+        """What keys and values of one token take in memory."""
+        return sum(keys.nbytes + values.nbytes for keys, values in self.states) // len(self.tokens)
+
 
 def prompt_tokens(tokenizer: Any, messages: Sequence[Message], prefill: str | None) -> list[int]:
     """The conversation in the model's own chat template, up to where the reply begins, with ``prefill`` begun.

@@ -13,6 +13,7 @@ import torch
 from transformers import Cache
 
 _GROWTH = 64
+_ROW_GROWTH = 16
 
 PromptStates = Sequence[tuple[torch.Tensor, torch.Tensor]]
 """Keys and values of one prompt, a pair a layer, each ``[1, heads, tokens, head size]``."""
@@ -49,11 +50,11 @@ class SlotCache(Cache):
         first, last = self.rows, self.rows + count
         if last > self.max_rows:
             raise ValueError(f"{last} rows do not fit in {self.max_rows}")
+        self.rows = last
         for layer, (keys, values) in enumerate(prompt):
             held_keys, held_values = self._reserve(layer, keys, values, tokens + 1)
             held_keys[first:last, :, :tokens] = keys
             held_values[first:last, :, :tokens] = values
-        self.rows = last
         self._lengths += [tokens] * count
 
     def remove(self, row: int) -> None:
@@ -101,22 +102,20 @@ class SlotCache(Cache):
     def _reserve(
         self, layer: int, keys: torch.Tensor, values: torch.Tensor, length: int
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """The whole of a layer's keys and values, each ``[max_rows, heads, capacity >= length, head size]``."""
+        """A layer's keys and values, each ``[>= rows, heads, >= length, head size]``, made larger if they must be."""
         if layer == len(self._keys):
-            self._keys.append(_empty(keys, self.max_rows, length))
-            self._values.append(_empty(values, self.max_rows, length))
-        elif self._keys[layer].shape[2] < length:
-            self._keys[layer] = _longer(self._keys[layer], length)
-            self._values[layer] = _longer(self._values[layer], length)
+            self._keys.append(keys.new_zeros(0, keys.shape[1], 0, keys.shape[3]))
+            self._values.append(values.new_zeros(0, values.shape[1], 0, values.shape[3]))
+        self._keys[layer] = _grown(self._keys[layer], self.rows, length)
+        self._values[layer] = _grown(self._values[layer], self.rows, length)
         return self._keys[layer], self._values[layer]
 
 
-def _empty(like: torch.Tensor, rows: int, length: int) -> torch.Tensor:
-    capacity = -(-length // _GROWTH) * _GROWTH
-    return like.new_zeros(rows, like.shape[1], capacity, like.shape[3])
-
-
-def _longer(held: torch.Tensor, length: int) -> torch.Tensor:
-    made = _empty(held, held.shape[0], length)
-    made[:, :, : held.shape[2]] = held
+def _grown(held: torch.Tensor, rows: int, length: int) -> torch.Tensor:
+    if held.shape[0] >= rows and held.shape[2] >= length:
+        return held
+    more_rows = max(held.shape[0], -(-rows // _ROW_GROWTH) * _ROW_GROWTH)
+    longer = max(held.shape[2], -(-length // _GROWTH) * _GROWTH)
+    made = held.new_zeros(more_rows, held.shape[1], longer, held.shape[3])
+    made[: held.shape[0], :, : held.shape[2]] = held
     return made
