@@ -14,6 +14,7 @@ from magicore.cli.ablate import ablate
 from magicore.cli.check_reward_model import check_reward_model
 from magicore.cli.demo import demo
 from magicore.cli.export import export
+from magicore.cli.grade import grade
 from magicore.cli.hostile_endpoint import hostile_endpoint
 from magicore.cli.list import list_names
 from magicore.cli.probe import probe
@@ -66,6 +67,7 @@ app.command(name="replay")(replay)
 app.command(name="tokens")(tokens)
 app.command(name="probe")(probe)
 app.command(name="hostile-endpoint")(hostile_endpoint)
+app.command(name="grade")(grade)
 app.command(name="list")(list_names)
 
 
