@@ -70,7 +70,7 @@ def _result(path: Path, problem: str) -> ResultRecord:
             return read_result_row(row, where)
         known.append(str(row.get("id")))
     near = difflib.get_close_matches(problem, known, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(known[:5])}{' ...' if len(known) > 5 else ''}"  # noqa: PLR2004 - a few examples
+    hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(known[:5])}{' ...' if len(known) > 5 else ''}"
     raise UnknownNameError(f"the run has no problem {problem!r}; {hint}")
 
 
