@@ -175,7 +175,7 @@ def client(args: argparse.Namespace, command: Sequence[str], host: str, rate: fl
             done = subprocess.run(asked, capture_output=True, text=True, timeout=limit, check=False)
         except subprocess.TimeoutExpired:
             delivered = endpoint.ledger()["delivered"]["choices"]
-            return f"HANGS: stopped after {limit:.0f} s with {delivered:,} chains delivered"
+            return f"NOT DONE: stopped after {limit:.0f} s with {delivered:,} chains delivered"
         ledger = endpoint.ledger()
     if done.returncode:
         return f"FAILS: {done.stderr.strip().splitlines()[-1][:160]}"
