@@ -79,8 +79,8 @@ def vllm(model: Path, log: Path, *, options: Sequence[str] = (), name: str = "sm
     port = free_port()
     arguments = [str(command), "serve", str(model), "--served-model-name", name]
     arguments += ["--host", "127.0.0.1", "--port", str(port), "--enforce-eager"]
-    # On a CPU, vLLM 0.32 dies of a seeded request whose prompt it splits ("CPU Generator does not use offset"), which it
-    # does where the prompts of one step exceed this many tokens.
+    # On a CPU, vLLM 0.32 dies of a seeded request whose prompt it splits ("CPU Generator does not use offset"), which
+    # it does where the prompts of one step exceed this many tokens.
     arguments += ["--max-num-batched-tokens", "65536"]
     arguments += ["--gpu-memory-utilization", "0.3", "--max-model-len", "2048", *options]
     settings = {"VLLM_NO_USAGE_STATS": "1", "VLLM_HOST_IP": "127.0.0.1"}
