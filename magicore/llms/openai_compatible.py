@@ -25,7 +25,7 @@ from magicore.llms.identity import request_seed
 from magicore.llms.profile import EndpointProfile
 from magicore.llms.replies import UnreadableReply, read_reply
 from magicore.llms.streams import gather_stream
-from magicore.llms.transport import pooled_client
+from magicore.llms.transport import pooled_client, post_json
 
 if TYPE_CHECKING:
     import httpx2
@@ -71,6 +71,7 @@ class _Connection(NamedTuple):
     """What belongs to one event loop."""
 
     client: openai.AsyncOpenAI
+    http: httpx2.AsyncClient
     first: asyncio.Lock
 
 
@@ -251,7 +252,9 @@ class OpenAICompatible:
         import httpx2
         import openai
 
-        client = self._connection().client
+        client, http, _ = self._connection()
+        if not stream and not self._own and self.options.azure_version is None:
+            return await post_json(http, f"{self.url}/chat/completions", body)
         if not stream:
             return await client.post("/chat/completions", cast_to=httpx2.Response, body=body)
         chunks = openai.AsyncStream[openai.types.chat.ChatCompletionChunk]
@@ -319,10 +322,10 @@ class OpenAICompatible:
         found = self._connections.get(loop)
         if found is None:
             self._connections = {old: kept for old, kept in self._connections.items() if not old.is_closed()}
-            found = self._connections[loop] = _Connection(self._connect(), asyncio.Lock())
+            found = self._connections[loop] = _Connection(*self._connect(), asyncio.Lock())
         return found
 
-    def _connect(self) -> openai.AsyncOpenAI:
+    def _connect(self) -> tuple[openai.AsyncOpenAI, httpx2.AsyncClient]:
         import httpx2
         import openai
 
@@ -332,7 +335,7 @@ class OpenAICompatible:
         if not self._own:
             http.event_hooks = {"request": [self._without_openai_headers]}
         if self.options.azure_version is not None:
-            return openai.AsyncAzureOpenAI(
+            azure = openai.AsyncAzureOpenAI(
                 azure_endpoint=self.url,
                 api_version=self.options.azure_version,
                 api_key=self._key,
@@ -340,9 +343,11 @@ class OpenAICompatible:
                 timeout=timeout,
                 http_client=http,
             )
-        return openai.AsyncOpenAI(
+            return azure, http
+        client = openai.AsyncOpenAI(
             api_key=self._key or _NO_KEY, base_url=self.url, max_retries=0, timeout=timeout, http_client=http
         )
+        return client, http
 
     async def _without_openai_headers(self, request: httpx2.Request) -> None:
         """Keep what the environment says for OpenAI (organization, project, further headers) from other servers."""
