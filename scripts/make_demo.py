@@ -17,7 +17,7 @@ def main() -> None:
     """Make the problems and write them into the package's folder."""
     rows = (
         {key: value for key, value in problem_row(replace(problem, id=f"demo-{index}")).items() if value is not None}
-        for index, problem in enumerate(generate("mixed", COUNT, SEED))
+        for index, problem in enumerate(generate("small", COUNT, SEED))
     )
     write_json_lines(Path(str(magicore.data.__file__)).with_name("demo.jsonl"), rows)
 

@@ -149,7 +149,7 @@ def test_the_shared_part_of_a_prompt_is_byte_identical_across_questions() -> Non
         ("[solver]\nuser = '{{question}}'\n[personas]\nbold = 1", "personas.bold is a text"),
         ("[solver]\nuser = '{{question}}'\n[[examples]]\nkind = 'number'", "example 1 needs"),
         ("[solver]\nuser = '{{question}}'\n[asked]\nnumber = 'box'", "asked.number is one of"),
-        ("extends = 'mine'\n[solver]\nuser = '{{question}}'", "it may extend default, raw"),
+        ("extends = 'mine'\n[solver]\nuser = '{{question}}'", "it may extend default, few-shot, raw"),
     ],
 )
 def test_a_wrong_set_is_refused_when_loaded(text: str, sentence: str) -> None:

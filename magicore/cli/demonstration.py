@@ -18,7 +18,7 @@ from magicore.runtime.open import open_engine
 from magicore.store.run_store import RunStore
 from magicore.types import Result
 
-DEFAULTS = {"model": "embedded", "orm": "likelihood", "prm": "arithmetic", "data": "demo"}
+DEFAULTS = {"model": "embedded", "orm": "likelihood", "prm": "arithmetic", "data": "demo", "prompts": "few-shot"}
 
 
 def show_demo(settings: Mapping[str, Any], *, k: int, iterations: int, max_tokens: int, seed: int) -> None:

@@ -36,21 +36,32 @@ def word_problems(draw: Random, index: int) -> _Drawn:
 
 def mixed(draw: Random, index: int) -> _Drawn:
     """A two-term sum, a three-term sum and a word problem, in turn."""
-    if index % 3 == 2:  # noqa: PLR2004 - the last of three
+    if index % 3 == 2:
         return word_problems(draw, index // 3)
     return sums(draw, index % 3)
 
 
-def _more(draw: Random, who: str, other: str, what: str) -> _Drawn:
-    first, second = draw.randint(5, 40), draw.randint(3, 40)
+def small(draw: Random, index: int) -> _Drawn:
+    """As ``mixed``, with one-digit numbers, and adding or taking away in the stories: for very small models."""
+    if index % 3 < 2:
+        terms = [draw.randint(2, 9) for _ in range(2 + index % 3)]
+        return _Drawn(f"What is {' + '.join(map(str, terms))}?", sum(terms))
+    who, other = draw.sample(_PEOPLE, 2)
+    what = draw.choice(_THINGS)
+    story = _more if index // 3 % 2 == 0 else _fewer
+    return story(draw, who, other, what, most=9)
+
+
+def _more(draw: Random, who: str, other: str, what: str, *, most: int = 40) -> _Drawn:
+    first, second = draw.randint(min(5, most), most), draw.randint(3, most)
     return _Drawn(
         f"{who} has {first} {what}. {other} gives {who} {second} more. How many {what} does {who} have now?",
         first + second,
     )
 
 
-def _fewer(draw: Random, who: str, other: str, what: str) -> _Drawn:
-    second, left = draw.randint(3, 30), draw.randint(2, 30)
+def _fewer(draw: Random, who: str, other: str, what: str, *, most: int = 30) -> _Drawn:
+    second, left = draw.randint(3, most), draw.randint(2, most)
     return _Drawn(
         f"{who} has {second + left} {what} and gives {second} of them to {other}. "
         f"How many {what} does {who} have left?",
@@ -81,6 +92,7 @@ GENERATORS: Final[dict[str, Callable[[Random, int], _Drawn]]] = {
     "sums": sums,
     "word-problems": word_problems,
     "mixed": mixed,
+    "small": small,
 }
 
 
