@@ -415,8 +415,6 @@ _MIXED_FORMS: Final = (
     (r"\frac", "{", "", "}", "{", "", "}"),
     ("", "/", ""),
 )
-_FUNCTION_STARTS: Final = frozenset(
-    [r"\ln", r"\log", r"\exp", *(f"\\{name}" for name in numeric.UNARY_FUNCTIONS)]
-)
+_FUNCTION_STARTS: Final = frozenset([r"\ln", r"\log", r"\exp", *(f"\\{name}" for name in numeric.UNARY_FUNCTIONS)])
 _FACTOR_STARTS: Final = frozenset(["(", "[", "{", "e", "i"])
 _NO_FACTORS: Final = frozenset([r"\cdot", r"\}", r"\rfloor", r"\rceil", r"\circ", r"\overline"])

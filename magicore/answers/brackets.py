@@ -56,7 +56,7 @@ def _bracketed(opening: str, closing: str, inner: str, parse: Parse) -> Node | N
     if opening == "[" and all(part.strip().startswith("[") for part in parts):
         return Grid(rows=tuple(_row(part, parse) for part in parts))
     nodes = tuple(parse(part) for part in parts)
-    if len(nodes) == 2 and opening in {"(", "["} and (opening, closing) != ("(", ")"):  # noqa: PLR2004
+    if len(nodes) == 2 and opening in {"(", "["} and (opening, closing) != ("(", ")"):
         return Span(low=nodes[0], high=nodes[1], low_closed=opening == "[", high_closed=closing == "]")
     if (opening, closing) in {("(", ")"), ("[", "]"), (r"\langle", r"\rangle")}:
         return Items(kind="tuple", items=nodes)
@@ -70,7 +70,7 @@ def _empty_brackets() -> Node:
 def _set(inner: str, parse: Parse) -> Node:
     """The members of a set, or the condition of one that is described."""
     described, bars = split(tokenize(inner), {"|": "|", r"\mid": "|", ":": "|"}.get)
-    if bars and len(described) == 2 and is_name(described[0].split(r"\in")[0].strip()):  # noqa: PLR2004
+    if bars and len(described) == 2 and is_name(described[0].split(r"\in")[0].strip()):
         return parse(described[1])
     parts, _ = split(tokenize(inner), separator)
     if len(parts) > MAX_ITEMS:
@@ -124,7 +124,7 @@ def _determinant(rows: list[list[str]], factor: str, parse: Parse) -> Node:
     numbers = [[plain_number(entry) or computed(entry) for entry in row] for row in rows]
     values = [[leaf.number for leaf in row if leaf is not None and leaf.number is not None] for row in numbers]
     if any(len(row) != len(rows) for row in values) or factor:
-        if len(rows) != 2:  # noqa: PLR2004
+        if len(rows) != 2:
             raise NotParsed("a determinant of expressions")
         (a, b), (c, d) = rows
         return parse(f"{factor}(({a})({d})-({b})({c}))")

@@ -197,7 +197,7 @@ def sort_key(value: Value) -> tuple[int, Any, str]:
 
 def tuple_value(parts: list[Value]) -> Value:
     """An ordered tuple; a rising pair of reals is at the same time an open interval."""
-    if len(parts) == 2 and all(is_number(part) for part in parts):  # noqa: PLR2004
+    if len(parts) == 2 and all(is_number(part) for part in parts):
         low, high = parts
         assert isinstance(low, str) and isinstance(high, str)
         if size(low) < size(high):
@@ -230,7 +230,7 @@ def _ratio(parts: list[Value]) -> Value:
     if numbers[-1] == 0:
         return ["ratio", *parts]
     scaled = [str(number / numbers[-1]) for number in numbers]
-    return scaled[0] if len(scaled) == 2 else ["ratio", *scaled]  # noqa: PLR2004
+    return scaled[0] if len(scaled) == 2 else ["ratio", *scaled]
 
 
 # Sets of real numbers: sorted disjoint spans [low, low_closed, high, high_closed].

@@ -102,9 +102,9 @@ def _equation(sides: list[str], parse: Parse) -> Node:
         return Named(name=_compact(first), node=parse(last))
     if is_name(first) and is_name(last) and not _VARIABLE.fullmatch(first):
         return Named(name=_compact(first), node=parse(last))
-    if is_name(last) and not is_name(first) and len(sides) == 2 and is_closed(first):  # noqa: PLR2004
+    if is_name(last) and not is_name(first) and len(sides) == 2 and is_closed(first):
         return Named(name=_compact(last), node=parse(first))
-    if len(sides) > 2 or (is_closed(first) and is_closed(last)):  # noqa: PLR2004
+    if len(sides) > 2 or (is_closed(first) and is_closed(last)):
         return parse(last)
     return Leaf(request=("relation", "=", first, last))
 

@@ -276,7 +276,7 @@ def _opaque_names(nodes: list[Basic]) -> set[str]:
 
 def _range(node: Basic) -> tuple[str, int, int] | None:
     """Index, first and last of a short finite sum or product."""
-    if len(node.args) != 2:  # noqa: PLR2004
+    if len(node.args) != 2:
         return None
     index, low, high = node.args[1]
     if not (low.is_Integer and high.is_Integer) or not 0 <= int(high) - int(low) < MAX_TERMS:

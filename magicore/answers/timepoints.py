@@ -75,7 +75,7 @@ def _time(match: re.Match[str]) -> str | None:
         if not 1 <= hour <= _NOON:
             return None
         hour = hour % _NOON + (_NOON if half == "p" else 0)
-    if hour > 24 or (hour == 24 and minute):  # noqa: PLR2004
+    if hour > 24 or (hour == 24 and minute):
         return None
     second = match["second"]
     return f"{hour % 24:02}:{minute:02}" + (f":{second}" if second and second != "00" else "")
@@ -105,14 +105,14 @@ def _date(body: str) -> str | None:
             day = int(fields["day"]) if fields.get("day") else None
             return _checked(_year(fields["year"]) if fields["year"] else None, _month(fields["month"]), day)
     year = _YEAR.fullmatch(body)
-    if year is None or (len(year[1]) < 3 and not year["era"]):  # noqa: PLR2004
+    if year is None or (len(year[1]) < 3 and not year["era"]):
         return None
     before_christ = (year["era"] or "").upper().startswith("B")
     return ("-" if before_christ else "") + year[1].zfill(4) + ("s" if year["decade"] else "")
 
 
 def _from_numbers(first: str, second: str, third: str, mark: str) -> str | None:
-    if len(first) > 2:  # noqa: PLR2004
+    if len(first) > 2:
         return _checked(int(first), int(second), int(third))
     day_first = int(first) > _MAX_MONTH or (mark == "." and int(second) <= _MAX_MONTH)
     day, month = (first, second) if day_first else (second, first)
@@ -121,7 +121,7 @@ def _from_numbers(first: str, second: str, third: str, mark: str) -> str | None:
 
 def _year(digits: str) -> int:
     year = int(digits)
-    if len(digits) > 2:  # noqa: PLR2004
+    if len(digits) > 2:
         return year
     return year + (1900 if year >= _PIVOT else 2000)
 

@@ -58,7 +58,7 @@ def _several(body: str) -> list[str]:
 
 
 def yes_or_no(text: str, options: Mapping[str, str] | None) -> str | None:
-    """"yes" or "no"."""
+    """ "yes" or "no"."""
     body = without_wrappers(plain(visible(text))).strip(" .!")
     opening = _OPENING.match(body)
     negated = _NEGATED.fullmatch(body)

@@ -33,7 +33,7 @@ def parse_hub_name(source: str) -> HubName:
     if len(parts) not in (2, 3) or not all(parts):
         raise InputError(f"{source}: write hf:NAME:CONFIG:SPLIT or hf:NAME:SPLIT, such as hf:openai/gsm8k:main:test")
     name, _, revision = parts[0].partition("#")
-    config = parts[1] if len(parts) > 2 else None  # noqa: PLR2004 - name, config, split
+    config = parts[1] if len(parts) > 2 else None
     return HubName(name, config, parts[-1], revision or None)
 
 

@@ -95,7 +95,7 @@ def _from_text(value: str) -> Options | str:
 def _from_list(values: Sequence[Any], labels: list[str] | None) -> Options | str:
     if any(isinstance(item, bool) or not isinstance(item, str | int | float) for item in values):
         return "`options` holds something else than texts and numbers"
-    if not 2 <= len(values) <= len(LETTERS):  # noqa: PLR2004 - a choice needs two options
+    if not 2 <= len(values) <= len(LETTERS):
         return f"`options` holds {len(values)}; from 2 to {len(LETTERS)} are possible"
     if labels is not None and len(set(labels)) != len(labels):
         return "`options` has the same label twice"

@@ -60,7 +60,7 @@ def is_network(path: Path, mounts: str | None = None) -> bool:
     best, kind = -1, ""
     for line in mounts.splitlines():
         fields = line.split(" ")
-        if len(fields) < 3:  # noqa: PLR2004 - device, mount point, type
+        if len(fields) < 3:
             continue
         point = Path(fields[1].encode().decode("unicode_escape"))
         if target.is_relative_to(point) and len(point.parts) > best:
