@@ -107,21 +107,25 @@ class Batch:
         return Batch(self._loaded, self._cache.max_rows, fixed=self._fixed)
 
     def _take(self, logits: torch.Tensor, first: int) -> None:
-        """Choose a token for each row from ``first`` on."""
-        rows = self._rows[first:]
-        live = [at for at, row in enumerate(rows) if row is not None]
-        here = [row for row in rows if row is not None]
-        values = logits if len(live) == len(rows) else logits[live]
+        """Choose a token for each row from ``first`` on.
+
+        In a fixed batch each row by itself: how a sum over the vocabulary is split between threads depends on how many
+        rows there are.
+        """
+        live = [(at, row) for at, row in enumerate(self._rows[first:]) if row is not None]
+        for block in [[one] for one in live] if self._fixed else [live]:
+            rows = [row for _, row in block]
+            self._choose(logits if len(rows) == len(logits) else logits[[at for at, _ in block]], rows)
+
+    def _choose(self, logits: torch.Tensor, rows: Sequence[Row]) -> None:
+        wanted = [row.wanted for row in rows]
         chosen = choose(
-            values,
-            [row.wanted.temperature for row in here],
-            [row.wanted.top_p for row in here],
-            [row.draw for row in here],
+            logits, [one.temperature for one in wanted], [one.top_p for one in wanted], [row.draw for row in rows]
         )
-        scores = log_probabilities(values, chosen) if any(row.wanted.logprobs for row in here) else [0.0] * len(here)
-        top = max((row.wanted.top for row in here), default=0)
-        alternatives: list[list[tuple[int, float]]] = most_likely(values, top) if top else [[]] * len(here)
-        for row, token, score, likely in zip(here, chosen, scores, alternatives, strict=True):
+        scores = log_probabilities(logits, chosen) if any(one.logprobs for one in wanted) else [0.0] * len(rows)
+        top = max((one.top for one in wanted), default=0)
+        alternatives: list[list[tuple[int, float]]] = most_likely(logits, top) if top else [[]] * len(rows)
+        for row, token, score, likely in zip(rows, chosen, scores, alternatives, strict=True):
             row.tokens.append(token)
             if row.wanted.logprobs:
                 row.logprobs.append(score)
