@@ -9,6 +9,7 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
@@ -192,6 +193,26 @@ def test_the_changelog_starts_with_the_version_of_the_distribution() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     versions = re.findall(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), flags=re.MULTILINE)
     assert versions[0] == project["version"]
+
+
+def test_every_import_is_of_a_declared_requirement() -> None:
+    from packaging.requirements import Requirement
+    from packaging.utils import canonicalize_name
+
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    named = [*project["dependencies"], *(item for extra in project["optional-dependencies"].values() for item in extra)]
+    declared = {canonicalize_name(Requirement(item).name) for item in named}
+    # One is found beside torch where a GPU is; the error where it is missing names it.
+    declared.add(canonicalize_name("bitsandbytes"))
+    known = packages_distributions()
+    undeclared = {
+        f"{name} imports {top}"
+        for name, path in MODULES.items()
+        for top in {found.target.split(".")[0] for found in imports_of(path)} - {""}
+        if top not in sys.stdlib_module_names and top not in PACKAGES
+        if declared.isdisjoint(map(canonicalize_name, known.get(top, [top])))
+    }
+    assert undeclared == set()
 
 
 def test_every_constraint_admits_what_the_project_requires() -> None:
