@@ -285,6 +285,12 @@ def test_the_other_limit_parameter_is_tried_without_a_word() -> None:
     assert [body.get("max_completion_tokens") for body in endpoint.bodies] == [None, 1000]
 
 
+def test_a_stop_string_that_is_left_in_is_cut_off() -> None:
+    with serving([completion("two apples")]) as endpoint:
+        one = only(ask(endpoint, replace(REQUEST, sampling=Sampling(stop=("pears", "apples")))))
+    assert (one.text, one.stop) == ("two ", "stop")
+
+
 def test_stop_strings_are_applied_here_where_the_endpoint_refuses_them() -> None:
     scores = {"content": [{"token": token, "logprob": -0.5} for token in ("one", " two", " END", " three")]}
 

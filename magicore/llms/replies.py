@@ -58,8 +58,8 @@ class _Choice:
 def read_reply(body: Any, request: Request, profile: EndpointProfile) -> tuple[Completion, ...]:
     """The completions of a reply, one for each choice, up to as many as were asked for.
 
-    What the reply shows of the endpoint is noted in ``profile``. Stop strings that the endpoint would not take are
-    applied here.
+    What the reply shows of the endpoint is noted in ``profile``. Stop strings are applied here too, for endpoints that
+    do not take them or leave them in.
 
     Raises:
         UnreadableReply: It holds no choice that can be read.
@@ -77,8 +77,7 @@ def read_reply(body: Any, request: Request, profile: EndpointProfile) -> tuple[C
         raise UnreadableReply("no choices", charged if reported else None)
     choices = choices[: len(request.indices)]
     counts = _token_counts(choices, charged.completion if reported else None)
-    if "stop" in profile.refused:
-        choices = [_stopped(choice, request.sampling.stop) for choice in choices]
+    choices = [_stopped(choice, request.sampling.stop) for choice in choices]
     shares = _shares(charged, choices, counts)
     limit = request.sampling.max_tokens
     all_cut = reported and charged.completion >= limit * len(listed)
