@@ -167,7 +167,7 @@ async def asolve_batch(  # noqa: PLR0913 - a front door takes its options as key
     chosen = make_config(config, {**labels, **settings}, own_method="method" in given)
     made: AnyMethod = given.pop("method", None) or make_method(chosen.method, **chosen.options)
     source = as_source(problems, chosen)
-    fingerprint = source.fingerprint()
+    fingerprint = "" if out is None else source.fingerprint()  # a directory alone remembers which problems it answered
     if out is not None and not force and (before := finished_run(Path(out), chosen, fingerprint)) is not None:
         return before
     survey = source.survey()

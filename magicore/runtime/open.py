@@ -26,10 +26,6 @@ from reward_models.names import parse_model_name
 from reward_models.registry import load_outcome_model, load_process_model, outcome_models, process_models
 from reward_models.types import OutcomeScore, StepScores
 
-ModelLike = str | LanguageModel
-OrmLike = str | OutcomeRewardModel | None
-PrmLike = str | ProcessRewardModel | None
-
 
 @asynccontextmanager
 async def open_engine(
