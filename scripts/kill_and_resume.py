@@ -1,6 +1,6 @@
 """Kill one run at random moments, take it up each time, and compare it with a run left alone.
 
-python scripts/kill_and_resume.py [--kills 30] [--problems 60] [--json FILE]
+python scripts/kill_and_resume.py [--kills 30] [--problems 400] [--json FILE]
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from magicore.testing.killing import kill_and_resume
 
 
 def main() -> int:
-    """Print what came of it; exit 1 if the results differ or a call was repeated that need not be."""
+    """Print what came of it; exit 1 if the results differ, a call was repeated that need not be, or the run ended
+    before it was killed so often."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=30)
-    parser.add_argument("--problems", type=int, default=60)
-    parser.add_argument("--longest-s", type=float, default=1.5)
+    parser.add_argument("--problems", type=int, default=400)
+    parser.add_argument("--longest-s", type=float, default=0.8)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
@@ -46,7 +47,9 @@ def main() -> int:
     sys.stdout.write(text + "\n")
     if options.json is not None:
         options.json.write_text(text + "\n", encoding="utf-8")
-    return 0 if found.same and found.repeated <= found.in_flight else 1
+    if found.kills < options.kills:
+        sys.stderr.write(f"the run ended after {found.kills} kills; give more --problems, or a smaller --longest-s\n")
+    return 0 if found.same and found.repeated <= found.in_flight and found.kills == options.kills else 1
 
 
 if __name__ == "__main__":
