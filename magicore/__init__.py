@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from magicore.errors import MagicoreError
     from magicore.llms.registry import open_model
     from magicore.methods import make_method
+    from magicore.training.label_steps import alabel_steps, label_steps
     from magicore.types import Chain, Problem, Result, ScoredChain
 
 _HOME = {
@@ -45,6 +46,7 @@ _HOME = {
     "RunConfig": "magicore.config",
     "make_method": "magicore.methods",
     "open_model": "magicore.llms.registry",
+    **dict.fromkeys(("label_steps", "alabel_steps"), "magicore.training.label_steps"),
 }
 
 __all__ = [
@@ -56,10 +58,12 @@ __all__ = [
     "RunConfig",
     "ScoredChain",
     "__version__",
+    "alabel_steps",
     "arefine_batch",
     "ascore_batch",
     "asolve",
     "asolve_batch",
+    "label_steps",
     "make_method",
     "open_model",
     "refine_batch",

@@ -16,6 +16,7 @@ from magicore.cli.demo import demo
 from magicore.cli.export import export
 from magicore.cli.grade import grade
 from magicore.cli.hostile_endpoint import hostile_endpoint
+from magicore.cli.label_steps import label_steps
 from magicore.cli.list import list_names
 from magicore.cli.probe import probe
 from magicore.cli.refine import refine
@@ -62,6 +63,7 @@ app.command(name="ablate")(ablate)
 app.command(name="export")(export)
 app.command(name="check-reward-model")(check_reward_model)
 app.command(name="serve-reward-model")(serve_reward_model)
+app.command(name="label-steps")(label_steps)
 app.command(name="show")(show)
 app.command(name="replay")(replay)
 app.command(name="tokens")(tokens)

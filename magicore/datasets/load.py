@@ -43,9 +43,8 @@ def iter_problems(
         raise InputError(f"the limit is at least 1, not {limit}")
     if offset < 0:
         raise InputError(f"the offset is at least 0, not {offset}")
-    chosen = islice(
-        problems_from(_records(source), kind=kind, fields=fields), offset, None if limit is None else offset + limit
-    )
+    problems = problems_from(source_records(source), kind=kind, fields=fields)
+    chosen = islice(problems, offset, None if limit is None else offset + limit)
     found = False
     for problem in chosen:
         found = True
@@ -66,7 +65,8 @@ def load_problems(
     return list(iter_problems(source, kind=kind, fields=fields, limit=limit, offset=offset))
 
 
-def _records(source: str) -> Iterator[Record]:
+def source_records(source: str) -> Iterator[Record]:
+    """The objects of any source, as :func:`iter_problems` names it, before they are read as problems."""
     if source == "demo":
         with as_file(files("magicore.data").joinpath("demo.jsonl")) as path:
             yield from file_records(path)

@@ -64,6 +64,8 @@ TEMPLATES: Mapping[str, Template] = {
     "reflection": _turn(),
     "critique": _turn(),
     "correction": _turn(),
+    # Step labels: a solution that is begun, for a model that does not continue its own message
+    "continuation": _turn(),
 }
 
 EXAMPLE_TEMPLATES = ("reviewer", "reviewer-unscored", "refiner", "refiner-unscored", "joint", "joint-unscored")

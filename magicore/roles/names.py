@@ -15,6 +15,7 @@ ROLES: dict[str, str] = {
     "joint": "reviews and refines in one call",
     "verifier": "says whether an answer is right (a router asks)",
     "confidence": "says how likely an answer is right (a router asks)",
+    "completer": "completes solutions from a step on (label-steps)",
     "judge": "scores chains, where a reward model is a language model",
     "agent": "agent/N: whatever the N-th of several equal actors does, in every role",
 }

@@ -98,15 +98,17 @@ class Runtime:
         parent: str | None = None,
         sampling: Sampling | None = None,
         token_scores: bool = False,
+        prefill: str | None = None,
     ) -> list[Completion]:
         """Sample ``messages`` once for each index; what could not be had is left out and warned about.
 
         A conversation that does not fit the model's context is shortened by rule
         (:func:`magicore.runtime.shorten.shortened`) and that is warned about; a question alone is never cut.
-        ``token_scores`` asks for each token's log-probability with its text.
+        ``token_scores`` asks for each token's log-probability with its text; ``prefill`` is text that the reply begins
+        with and the completions do not repeat.
 
         Raises:
-            CapabilityError: ``token_scores`` of a model that cannot give them.
+            CapabilityError: ``token_scores`` or ``prefill`` of a model that has none.
             LanguageModelError: not one sample could be had.
             RunAborted: the model never answered anything and refuses the connection, the key or the request.
         """
@@ -121,6 +123,7 @@ class Runtime:
             sampling=sampling or self.engine.sampling,
             logprobs=logprobs,
             top_logprobs=top,
+            prefill=prefill,
             seed=self.engine.seed,
         )
         started = time.perf_counter()
