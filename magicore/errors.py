@@ -9,9 +9,11 @@ MagicoreError
 ├── WorkerError                processes that parse mathematical answers cannot be started
 └── LanguageModelError         a language model failed; ``retryable`` says whether trying again can help
     ├── ConnectionFailed       nothing answered at the address
+    │   └── TimedOut           nothing came in time
     ├── AuthenticationFailed   the key was refused or is missing
     ├── RateLimited            the endpoint asks to slow down; ``retry_after`` in seconds where it said
     ├── RequestRefused         the endpoint refused the request as it is
+    │   └── PromptFiltered     a content filter refused the prompt
     ├── ContextExceeded        prompt and answer do not fit the model's context
     ├── BadReply               the endpoint answered something unreadable
     └── BudgetExceeded         a call was not made: a limit is reached; methods answer with what they have
@@ -36,10 +38,12 @@ __all__ = [
     "LanguageModelError",
     "MagicoreError",
     "MissingExtraError",
+    "PromptFiltered",
     "RateLimited",
     "RequestRefused",
     "RewardModelError",
     "StoreError",
+    "TimedOut",
     "UnknownNameError",
     "WorkerError",
 ]
@@ -101,6 +105,10 @@ class ConnectionFailed(LanguageModelError):
         self.lost = int(sent)
 
 
+class TimedOut(ConnectionFailed):
+    """Nothing came from the address in time."""
+
+
 class AuthenticationFailed(LanguageModelError):
     """The endpoint refused the key, or no key was given."""
 
@@ -117,6 +125,10 @@ class RateLimited(LanguageModelError):
 
 class RequestRefused(LanguageModelError):
     """The endpoint refused the request as it is (a parameter, the model's name, a filter)."""
+
+
+class PromptFiltered(RequestRefused):
+    """A content filter of the endpoint's refused the prompt."""
 
 
 class ContextExceeded(LanguageModelError):

@@ -20,8 +20,10 @@ from magicore.errors import (
     ConnectionFailed,
     ContextExceeded,
     LanguageModelError,
+    PromptFiltered,
     RateLimited,
     RequestRefused,
+    TimedOut,
 )
 
 if TYPE_CHECKING:
@@ -80,7 +82,8 @@ def connection_failed(error: BaseException, *, model: str, url: str, idle_s: flo
         said = f"no connection to {url} ({_last(causes)})"
     else:
         said, sent = f"the connection to {url} broke ({_last(causes)})", True
-    return ConnectionFailed(said, model=model, sent=sent)
+    timed_out = bool(kinds & {"ConnectTimeout", "ReadTimeout", "APITimeoutError", "TimeoutError"})
+    return (TimedOut if timed_out else ConnectionFailed)(said, model=model, sent=sent)
 
 
 def status_error(error: openai.APIStatusError, *, model: str, url: str, sent: str, key: str) -> LanguageModelError:
@@ -107,7 +110,7 @@ def status_error(error: openai.APIStatusError, *, model: str, url: str, sent: st
     elif status in (_REFUSED, _INVALID, _LARGE) and (status == _LARGE or _CONTEXT.search(words)):
         said = ContextExceeded(f"prompt and answer do not fit the context of {sent!r}{words}", model=model)
     elif status in (_REFUSED, _INVALID) and _FILTERED.search(words):
-        said = RequestRefused(f"{url} filtered the prompt{words}", model=model)
+        said = PromptFiltered(f"{url} filtered the prompt{words}", model=model)
     elif status in (_TIMEOUT, _CONFLICT) or status >= 500:
         said = LanguageModelError(f"{url} failed with status {status}{words}", model=model, retryable=True)
         wait = retry_after(error.response.headers)

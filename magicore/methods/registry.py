@@ -84,7 +84,11 @@ def make_method(name: str, **options: Any) -> AnyMethod:
 
 def _coerce(method: str, option: str, value: Any, wanted: Any) -> Any:
     if wanted is Router:
-        return parse_router(value) if isinstance(value, str) else value
+        if isinstance(value, str):
+            return parse_router(value)
+        if callable(value):
+            return value
+        raise InputError(f"method {method}: {option} is a router or a router's name, not {value!r}")
     if get_origin(wanted) is Literal:
         if value not in get_args(wanted):
             raise InputError(f"method {method}: {option} is one of {', '.join(get_args(wanted))}, not {value!r}")
@@ -113,9 +117,9 @@ def _parse(method: str, option: str, value: Any, wanted: Any) -> Any:
     try:
         if wanted is bool:
             return {"true": True, "false": False}[str(value).lower()]
-        if wanted in (int, float):
+        if wanted in (int, float) and not (isinstance(value, float) and not value.is_integer() and wanted is int):
             return wanted(value)
-    except (KeyError, ValueError):
+    except (KeyError, ValueError, TypeError, OverflowError):
         pass
     raise InputError(f"method {method}: {option} takes {getattr(wanted, '__name__', wanted)}, not {value!r}")
 

@@ -9,9 +9,11 @@ call then feels. What the store already has is free to use, and counts as spent 
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -102,11 +104,30 @@ class Budget:
         self.halt = Halt() if halt is None else halt
         self._clock = clock
         self._run = Account(limits=self._limits["run"], started=clock())
+        self._shared: Account | None = None
         self._money = any("money" in limits for limits in self._limits.values())
 
     def account(self) -> Account:
-        """A new problem's account."""
-        return Account(limits=self._limits["problem"], started=self._clock())
+        """A new problem's account, or the one that all share (see :meth:`shared`)."""
+        return self._shared or Account(limits=self._limits["problem"], started=self._clock())
+
+    def shared(self, limits: Mapping[str, float]) -> Budget:
+        """This budget with one account for several problems: together they have what one may spend.
+
+        ``limits`` maps kinds (``tokens``, ``seconds`` ...) to numbers; where a problem's limit is lower already, that
+        counts.
+
+        Raises:
+            InputError: a limit's name is none, its number is not above 0, or money is limited without prices.
+        """
+        narrower = _limits_of("problem", {f"problem.{kind}": value for kind, value in limits.items()})
+        if "money" in narrower and not self._money:
+            raise InputError("money is limited, and money is not counted here: limit tokens instead")
+        own = self._limits["problem"]
+        found = {kind: min(narrower.get(kind, math.inf), own.get(kind, math.inf)) for kind in own.keys() | narrower}
+        budget = copy(self)
+        budget._shared = Account(limits=found, started=self._clock())
+        return budget
 
     def reserve(self, request: Request, model: str, problem: Account | None) -> Reservation:
         """Set aside what as many of the request's samples as fit may cost.

@@ -120,7 +120,7 @@ class Runtime:
             messages=tuple(messages),
             key=CallKey(problem=self.problem.id, role=role, instance=instance, round=round, parent=parent),
             indices=tuple(indices),
-            sampling=sampling or self.engine.sampling,
+            sampling=sampling or self._sampling(role),
             logprobs=logprobs,
             top_logprobs=top,
             prefill=prefill,
@@ -147,6 +147,11 @@ class Runtime:
                 raise failure
             self.ledger.warn(f"{len(outcome.failures)} of {len(indices)} {role} samples failed: {failure}")
         return list(outcome.completions)
+
+    def _sampling(self, role: str) -> Sampling:
+        """The run's sampling; stop strings are meant for solutions and would cut reviews anywhere."""
+        sampling = self.engine.sampling
+        return sampling if role in CHAIN_ROLES or not sampling.stop else replace(sampling, stop=())
 
     async def _fitted(self, model: StoredModel, request: Request) -> SampleOutcome:
         """The samples of the request, or of the longest shortened form of it that fits the model's context."""
