@@ -19,8 +19,10 @@ from magicore.errors import (
     ConnectionFailed,
     ContextExceeded,
     LanguageModelError,
+    PromptFiltered,
     RateLimited,
     RequestRefused,
+    TimedOut,
 )
 from magicore.llms.base import Generation, Request, Sampling, messages
 from magicore.llms.openai_compatible import EndpointOptions, OpenAICompatible
@@ -373,7 +375,7 @@ FAILURES: list[tuple[Answer, type[LanguageModelError], str]] = [
         "do not fit the context",
     ),
     (refusal("max_tokens is too large: 100000. It must be at most 16384."), ContextExceeded, "do not fit the context"),
-    (refusal("blocked", code="content_filter"), RequestRefused, "filtered the prompt"),
+    (refusal("blocked", code="content_filter"), PromptFiltered, "filtered the prompt"),
     (refusal("bad", status=400), RequestRefused, "refused the request with status 400"),
     (refusal("oops", status=500), LanguageModelError, "failed with status 500"),
     (Answer(b"<html>Bad gateway</html>", 502), LanguageModelError, "failed with status 502"),
@@ -431,7 +433,7 @@ def test_connections_that_fail() -> None:
     assert "refuses the connection; is the server running?" in fails(f"http://127.0.0.1:{free_port}/v1")
     with serving([replace(completion("a" * 1000), break_after=100)]) as endpoint:
         assert "broke" in fails(endpoint.url)
-    with serving([Answer(silent=True)]) as endpoint, pytest.raises(ConnectionFailed, match=r"sent nothing for 0\.2 s"):
+    with serving([Answer(silent=True)]) as endpoint, pytest.raises(TimedOut, match=r"sent nothing for 0\.2 s"):
         ask(endpoint, idle_timeout=0.2)
 
 
