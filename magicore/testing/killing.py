@@ -14,9 +14,6 @@ from pathlib import Path
 
 from magicore.testing.hostile import HostileEndpoint, running
 
-JUST_BEFORE_S = 0.02
-"""A call that was in flight so shortly before a kill may have been answered and not yet stored."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class KilledRun:
@@ -26,7 +23,8 @@ class KilledRun:
         kills: How often the run was killed before it ended.
         same: Whether results.jsonl equals that of a run left alone.
         repeated: Calls that were asked for again after they had been delivered.
-        in_flight: Calls that were in flight at the kills or just before: the most that may have to be repeated.
+        in_flight: Calls that had been sent and not yet ended for the run at the kills, whether the endpoint had
+            answered them or not: the most that may have to be repeated. The run's own log says which had ended.
         requests: Calls in all, over the killed run.
     """
 
@@ -67,15 +65,14 @@ def kill_and_resume(
     done = in_flight = 0
     with running(make_endpoint(port)) as endpoint:
         while done < kills:
-            process = _start(settings, endpoint, folder / "killed")
+            log = folder / f"life-{done}.jsonl"
+            before = len(endpoint.ledger.entries)
+            process = _start([*settings, "--log-json", str(log)], endpoint, folder / "killed")
             if _lived(process, endpoint, longest_s * draw.random()):
                 break
-            early = _pending(endpoint)
-            time.sleep(JUST_BEFORE_S)
-            flying = early | _pending(endpoint)
             process.send_signal(signal.SIGKILL)
             process.wait()
-            in_flight += len(flying)
+            in_flight += len(endpoint.ledger.entries) - before - _ended_calls(log)
             done += 1
         _start(settings, endpoint, folder / "killed").wait()
         totals = endpoint.ledger.totals()
@@ -110,5 +107,6 @@ def _lived(process: subprocess.Popen[bytes], endpoint: HostileEndpoint, seconds:
     return True
 
 
-def _pending(endpoint: HostileEndpoint) -> set[int]:
-    return {entry.number for entry in list(endpoint.ledger.entries) if entry.outcome == "pending"}
+def _ended_calls(log: Path) -> int:
+    """Calls that the run knew to have ended. It logs one after what it brought is stored."""
+    return log.read_bytes().count(b'"event": "call"') if log.is_file() else 0
