@@ -29,6 +29,7 @@ HEAVY = frozenset(
         "matplotlib",
         "openai",
         "pandas",
+        "prometheus_client",
         "pyarrow",
         "ray",
         "scipy",
