@@ -11,6 +11,7 @@ from rich.console import Console
 from difficulty.errors import DifficultyError
 from magicore import __version__
 from magicore.cli.ablate import ablate
+from magicore.cli.calibrate import calibrate
 from magicore.cli.check_reward_model import check_reward_model
 from magicore.cli.demo import demo
 from magicore.cli.export import export
@@ -23,6 +24,7 @@ from magicore.cli.refine import refine
 from magicore.cli.replay import replay
 from magicore.cli.run import run
 from magicore.cli.score import score
+from magicore.cli.serve import serve
 from magicore.cli.serve_reward_model import serve_reward_model
 from magicore.cli.show import show
 from magicore.cli.tokens import tokens
@@ -62,6 +64,8 @@ app.command(name="refine")(refine)
 app.command(name="ablate")(ablate)
 app.command(name="export")(export)
 app.command(name="check-reward-model")(check_reward_model)
+app.command(name="serve")(serve)
+app.command(name="calibrate")(calibrate)
 app.command(name="serve-reward-model")(serve_reward_model)
 app.command(name="label-steps")(label_steps)
 app.command(name="show")(show)
