@@ -21,7 +21,6 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from magicore.api import (
-        Run,
         arefine_batch,
         ascore_batch,
         asolve,
@@ -35,16 +34,20 @@ if TYPE_CHECKING:
     from magicore.errors import MagicoreError
     from magicore.llms.registry import open_model
     from magicore.methods import make_method
+    from magicore.runtime.batch import Run
+    from magicore.runtime.merge import Merged, merge_runs
     from magicore.training.label_steps import alabel_steps, label_steps
     from magicore.types import Chain, Problem, Result, ScoredChain
 
 _HOME = {
-    **dict.fromkeys(("Run", "solve", "solve_batch", "score_batch", "refine_batch"), "magicore.api"),
+    **dict.fromkeys(("solve", "solve_batch", "score_batch", "refine_batch"), "magicore.api"),
     **dict.fromkeys(("asolve", "asolve_batch", "ascore_batch", "arefine_batch"), "magicore.api"),
     **dict.fromkeys(("Chain", "Problem", "Result", "ScoredChain"), "magicore.types"),
     "MagicoreError": "magicore.errors",
+    "Run": "magicore.runtime.batch",
     "RunConfig": "magicore.config",
     "make_method": "magicore.methods",
+    **dict.fromkeys(("Merged", "merge_runs"), "magicore.runtime.merge"),
     "open_model": "magicore.llms.registry",
     **dict.fromkeys(("label_steps", "alabel_steps"), "magicore.training.label_steps"),
 }
@@ -52,6 +55,7 @@ _HOME = {
 __all__ = [
     "Chain",
     "MagicoreError",
+    "Merged",
     "Problem",
     "Result",
     "Run",
@@ -65,6 +69,7 @@ __all__ = [
     "asolve_batch",
     "label_steps",
     "make_method",
+    "merge_runs",
     "open_model",
     "refine_batch",
     "score_batch",

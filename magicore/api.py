@@ -8,42 +8,30 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import nullcontext
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, cast
 
-from difficulty import RewardStats, load_calibration
 from magicore._sync import run_sync
 from magicore.answers.kinds import Kind
 from magicore.chains import read_chain
 from magicore.config import RunConfig, load_config
 from magicore.datasets import read_problem
 from magicore.errors import InputError, MagicoreError
-from magicore.evaluate import summarise
 from magicore.llms.base import LanguageModel
 from magicore.methods import AnyMethod, make_method, method_options, preset
 from magicore.methods.given import RefineGiven
 from magicore.methods.magicore import Magicore
 from magicore.report.observing import observed
+from magicore.runtime.batch import Run, done_before, make_batch
 from magicore.runtime.budget import Halt
-from magicore.runtime.directory import (
-    CALIBRATION,
-    FINISHED,
-    RESULTS,
-    SUMMARY,
-    directory_writer,
-    finished_state,
-    memory_store,
-    open_directory,
-)
+from magicore.runtime.directory import memory_store, open_directory
 from magicore.runtime.estimate import Estimate, estimate
 from magicore.runtime.observer import RunObserver
 from magicore.runtime.open import open_engine
-from magicore.runtime.run import RunOutcome, run_method
 from magicore.runtime.runtime import Engine
 from magicore.runtime.source import ProblemSource
-from magicore.store.files import read_results, read_summary
+from magicore.runtime.stages import Stage
 from magicore.store.run_store import RunStore
 from magicore.store.solutions import GivenSolution
 from magicore.types import CallKey, Chain, Completion, Problem, Result, ScoredChain, StopReason
@@ -64,21 +52,6 @@ class Approval:
 
     def __call__(self, cost: Estimate) -> None:
         """Return to agree; raise to refuse."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Run:
-    """A finished run: results in problem order, the batch's statistics, and the summary (files.md, summary.json).
-
-    ``interrupted`` says that it was ended early: the same run again goes on from there.
-    """
-
-    config: RunConfig
-    results: tuple[Result, ...]
-    stats: RewardStats | None
-    summary: Mapping[str, Any]
-    outcome: RunOutcome
-    interrupted: bool = False
 
 
 def solve(question: ProblemLike, **options: Any) -> Result:
@@ -131,6 +104,7 @@ async def asolve_batch(  # noqa: PLR0913 - a front door takes its options as key
     progress: bool | RunObserver | None = None,
     approval: Approval | None = None,
     halt: Halt | None = None,
+    stage: Stage = "all",
     log_json: str | Path | None = None,
     traces: bool = False,
     **settings: Any,
@@ -153,6 +127,9 @@ async def asolve_batch(  # noqa: PLR0913 - a front door takes its options as key
         approval: Asked before a remote run spends anything.
         halt: Lets the run end early: what is in flight finishes and is kept, and every problem ends with what it has.
             The synchronous form sets it on the first Ctrl-C.
+        stage: ``prepare`` does the first stage of a calibrated method only and keeps it in ``out``; ``finish`` goes on
+            from there (see :mod:`magicore.runtime.stages`). With ``shard="2/8"`` among the settings this process takes
+            one shard of the problems, and :func:`magicore.merge_runs` puts shards together.
         log_json: A file to which every event of the run is appended as a JSON object.
         traces: Whether OpenTelemetry spans are written (see :class:`magicore.report.traces.Traces`).
         **settings: Any setting of :class:`RunConfig`, and any option of the method (``k``, ``iterations``, ``router``).
@@ -162,64 +139,23 @@ async def asolve_batch(  # noqa: PLR0913 - a front door takes its options as key
             not raise: its result has ``stop="failed"`` and ``error``.
     """
     named = {"model": model, "orm": orm, "prm": prm, "method": method}
-    given: dict[str, Any] = {name: v for name, v in named.items() if v is not None and not isinstance(v, str)}
+    objects: dict[str, Any] = {name: v for name, v in named.items() if v is not None and not isinstance(v, str)}
     labels = {name: _label(value) for name, value in named.items() if value is not None}
-    chosen = make_config(config, {**labels, **settings}, own_method="method" in given)
-    made: AnyMethod = given.pop("method", None) or make_method(chosen.method, **chosen.options)
-    source = as_source(problems, chosen)
-    fingerprint = "" if out is None else source.fingerprint()  # a directory alone remembers which problems it answered
-    if out is not None and not force and (before := finished_run(Path(out), chosen, fingerprint)) is not None:
+    chosen = make_config(config, {**labels, **settings}, own_method="method" in objects)
+    made: AnyMethod = objects.pop("method", None) or make_method(chosen.method, **chosen.options)
+    batch = make_batch(made, as_source(problems, chosen), chosen, None if out is None else Path(out), stage)
+    if not force and (before := done_before(batch)) is not None:
         return before
-    survey = source.survey()
-    directory = memory_store(chosen) if out is None else open_directory(Path(out), chosen, force=force)
+    survey = batch.source.survey()
+    chosen = batch.config
+    directory = memory_store(chosen) if batch.out is None else open_directory(batch.out, chosen, force=force)
     log = None if log_json is None else Path(log_json)
     with directory as store, observed(progress, log_json=log, traces=traces) as observing:
-        async with open_engine(chosen, store, halt=halt, watcher=observing, **given) as engine:
-            cost = estimate(made, survey, engine, chosen)
+        async with open_engine(chosen, store, halt=halt, watcher=observing, **objects) as engine:
+            cost = estimate(made, survey, engine, chosen, stage)
             if cost is not None and approval is not None:
                 approval(cost)
-            with nullcontext() if out is None else directory_writer(Path(out)) as writer:
-                outcome = await run_method(
-                    made,
-                    source,
-                    engine,
-                    calibration=chosen.calibration,
-                    concurrency=chosen.concurrency,
-                    observer=observing,
-                    total=survey.n,
-                    sink=writer,
-                )
-                summary = summarise(outcome.results, config=chosen, wall_s=outcome.wall_s)
-                if (unknown := store.lost_replies()) > 0:  # charged for, perhaps, and in no other number
-                    summary["unknown_calls"] = unknown
-                observing.finished(summary)
-                if writer is not None:
-                    writer.finish(outcome.stats, summary)
-                    done = not halt and not summary["failed"]
-                    store.put_state(FINISHED, [fingerprint, outcome.chains, outcome.cut] if done else None)
-    return Run(
-        config=chosen,
-        results=outcome.results,
-        stats=outcome.stats,
-        summary=summary,
-        outcome=outcome,
-        interrupted=bool(halt),
-    )
-
-
-def finished_run(path: Path, config: RunConfig, fingerprint: str) -> Run | None:
-    """The run that a directory holds, read from its files, if it has the same settings and problems and has finished.
-
-    A run with failed problems has not: the same run again tries them once more.
-    """
-    state = finished_state(path, config)
-    if state is None or state[0] != fingerprint:
-        return None
-    results = tuple(record.result for record in read_results(path / RESULTS))
-    summary = read_summary(path / SUMMARY)
-    stats = load_calibration(path / CALIBRATION) if (path / CALIBRATION).is_file() else None
-    outcome = RunOutcome(results=results, stats=stats, chains=state[1], cut=state[2], wall_s=summary["wall_s"])
-    return Run(config=config, results=results, stats=stats, summary=summary, outcome=outcome)
+            return await batch.work(survey, engine, store, observing)
 
 
 def _label(value: Any) -> str:

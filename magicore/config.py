@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from magicore.answers.kinds import KINDS
+from magicore.datasets.shards import Shard
 from magicore.errors import InputError, UnknownNameError
 from magicore.llms.base import Sampling
 
@@ -36,6 +37,8 @@ class RunConfig:
         kind: The answer kind of all problems, instead of each one's own.
         fields: Renamed input fields, ``{"question": "problem"}``.
         limit: Take at most so many problems, after skipping ``offset``.
+        shard: Take one of several shards of those, ``2/8`` for the second of eight (see
+            :class:`magicore.datasets.shards.Shard`).
         prompts: A prompt set's name or TOML file.
         temperature, top_p, max_tokens: Sampling; ``None`` leaves temperature and top_p to the endpoint.
         aggregation: How step scores become s: ``product`` (the paper's), ``min``, ``last``, ``mean``,
@@ -66,6 +69,7 @@ class RunConfig:
     fields: Mapping[str, str] = field(default_factory=dict)
     limit: int | None = None
     offset: int = 0
+    shard: str | None = None
     prompts: str = "default"
     temperature: float | None = 0.8
     top_p: float | None = 0.95
@@ -89,6 +93,8 @@ class RunConfig:
                 raise InputError(f"{name} must be at least {minimum}, got {getattr(self, name)}")
         if self.limit is not None and self.limit < 1:
             raise InputError(f"limit must be at least 1, got {self.limit}")
+        if self.shard is not None:
+            Shard.read(self.shard)
         if self.temperature is not None and self.temperature < 0:
             raise InputError(f"temperature must not be negative, got {self.temperature}")
         if self.top_p is not None and not 0 < self.top_p <= 1:

@@ -204,19 +204,19 @@ def test_a_prm_of_another_distribution_is_found_by_name(tmp_path: Path) -> None:
 
 
 def test_running_calibration_uses_the_chains_so_far_and_batch_uses_all() -> None:
-    engine: Any = type("Engine", (), {"orm": None, "prm": None, "aggregation": "product"})()
+    names = {"orm": None, "prm": None, "aggregation": "product"}
     rows = [[1.0, None], [2.0], []]
-    running = calibrate(rows, "running", engine)
+    running = calibrate(rows, "running", names)
     assert [(stats.mu, stats.sigma, stats.n) for stats in running if stats] == [
         (1.0, 0.0, 1),
         (1.5, 0.5, 2),
         (1.5, 0.5, 2),
     ]
-    (batch,) = {calibrate(rows, "batch", engine)[i] for i in range(3)}
+    (batch,) = {calibrate(rows, "batch", names)[i] for i in range(3)}
     assert batch is not None and (batch.mu, batch.n, batch.population) == (1.5, 2, "batch")
-    first = calibrate([[1.0, 9.0], [3.0]], "first", engine)[0]
+    first = calibrate([[1.0, 9.0], [3.0]], "first", names)[0]
     assert first is not None and (first.mu, first.n, first.population) == (2.0, 2, "first")
-    assert calibrate([[None], []], "batch", engine) == [None, None]
+    assert calibrate([[None], []], "batch", names) == [None, None]
 
 
 def test_an_outcome_and_a_process_model_of_one_name_do_not_share_scores(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from magicore.cli.grade import grade
 from magicore.cli.hostile_endpoint import hostile_endpoint
 from magicore.cli.label_steps import label_steps
 from magicore.cli.list import list_names
+from magicore.cli.merge import merge
 from magicore.cli.probe import probe
 from magicore.cli.refine import refine
 from magicore.cli.replay import replay
@@ -63,6 +64,7 @@ app.command(name="score")(score)
 app.command(name="refine")(refine)
 app.command(name="ablate")(ablate)
 app.command(name="export")(export)
+app.command(name="merge")(merge)
 app.command(name="check-reward-model")(check_reward_model)
 app.command(name="serve")(serve)
 app.command(name="calibrate")(calibrate)

@@ -35,6 +35,12 @@ Field = Annotated[
 ]
 Limit = Annotated[int | None, typer.Option("--limit", help="Take at most so many problems.")]
 Offset = Annotated[int | None, typer.Option("--offset", help="Skip so many problems first.")]
+ShardOption = Annotated[
+    str | None, typer.Option("--shard", metavar="I/N", help="Take one of N shards of the problems, 1/N to N/N.")
+]
+StageOption = Annotated[
+    str, typer.Option("--stage", help="prepare (draw and score), finish (go on from there), or all.")
+]
 Out = Annotated[Path | None, typer.Option("--out", help="Directory for the run's store and files.")]
 Config = Annotated[Path | None, typer.Option("--config", help="TOML file with settings; options go over it.")]
 K = Annotated[int | None, typer.Option("--k", help="Chains a question.")]

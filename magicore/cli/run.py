@@ -23,6 +23,8 @@ def run(
     preset: opt.Preset = None,
     limit: opt.Limit = None,
     offset: opt.Offset = None,
+    shard: opt.ShardOption = None,
+    stage: opt.StageOption = "all",
     kind: opt.Kind = None,
     field: opt.Field = None,
     config: opt.Config = None,
@@ -63,6 +65,7 @@ def run(
             "preset": preset,
             "limit": limit,
             "offset": offset,
+            "shard": shard,
             "kind": kind,
             "fields": opt.pairs(field, "--field"),
             "role_models": opt.pairs(role_model, "--role-model"),
@@ -83,5 +86,5 @@ def run(
         }
     )
     settings |= opt.pairs(option, "--option") or {}
-    settings |= opt.given({"log_json": log_json, "traces": otel or None})
+    settings |= opt.given({"log_json": log_json, "traces": otel or None, "stage": stage})
     run_with_progress(settings, config=config, out=out, force=force, yes=yes, as_json=json)

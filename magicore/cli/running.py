@@ -12,9 +12,10 @@ import typer
 from rich.console import Console
 
 from magicore.ablations.comparison import method_row
-from magicore.api import Approval, Run, solve_batch
+from magicore.api import Approval, solve_batch
 from magicore.errors import InputError, MagicoreError
 from magicore.report.tables import method_table, show, verdict_table
+from magicore.runtime.batch import Run
 from magicore.runtime.estimate import ASK_ABOVE_CALLS, Estimate
 
 EXIT_INTERRUPTED = 130
@@ -69,14 +70,17 @@ def show_run(finished: Run, out: Path | None, *, as_json: bool = False) -> None:
         MagicoreError: every problem failed.
     """
     notes = Console(stderr=True, highlight=False)
+    prepared = finished.summary.get("stage") == "prepare"
     if as_json:
         sys.stdout.write(json.dumps(finished.summary, indent=2) + "\n")
-    else:
+    elif not prepared:
         show(method_table([method_row(finished.config.method, finished.results, finished.outcome.wall_s)]))
         if any(result.verdict is not None for result in finished.results):
             show(verdict_table(finished.results))
     if (sentence := cut_warning(finished)) is not None:
         notes.print(f"[yellow]warning:[/] {sentence}")
+    if prepared:
+        _show_prepared(finished, notes)
     failures = [result.error for result in finished.results if result.error is not None]
     if failures:
         sentence = f"{len(failures)} of {len(finished.results)} problems failed; the first: {failures[0].message}"
@@ -88,6 +92,24 @@ def show_run(finished: Run, out: Path | None, *, as_json: bool = False) -> None:
     if finished.interrupted:
         notes.print("interrupted; the same command with the same --out goes on from here")
         raise typer.Exit(EXIT_INTERRUPTED)
+
+
+def _show_prepared(finished: Run, notes: Console) -> None:
+    """Say how many problems were prepared.
+
+    Raises:
+        MagicoreError: not one could be.
+    """
+    n, failed = finished.summary["n"], finished.summary["failed"]
+    if failed:
+        sentence = f"{failed:,} of {n:,} problems could not be prepared; the same command again tries them once more"
+        if failed == n:
+            raise MagicoreError(sentence)
+        notes.print(f"[yellow]warning:[/] {sentence}")
+    if not finished.interrupted:
+        shard = "" if finished.config.shard is None else f" of shard {finished.config.shard}"
+        many = "problem" if n - failed == 1 else "problems"
+        notes.print(f"{n - failed:,} {many}{shard} prepared, {finished.summary['chains']:,} chains drawn and scored")
 
 
 def cut_warning(finished: Run) -> str | None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from difficulty import RewardStats, save_calibration
 from magicore.config import RunConfig, config_toml
@@ -24,10 +25,11 @@ from magicore.types import Result
 
 CONFIG, STORE = "config.toml", "store.sqlite"
 CHAINS, RESULTS, SUMMARY, TIMINGS = "chains.jsonl", "results.jsonl", "summary.json", "timings.jsonl"
-CALIBRATION, REVIEWS = "calibration.json", "reviews.jsonl"
+CALIBRATION, REVIEWS, PREPARED = "calibration.json", "reviews.jsonl", "prepared.jsonl"
+StateT = TypeVar("StateT")
 log = logging.getLogger(__name__)
 
-OUTPUTS = (CHAINS, RESULTS, SUMMARY, TIMINGS, CALIBRATION, REVIEWS)
+OUTPUTS = (CHAINS, RESULTS, SUMMARY, TIMINGS, CALIBRATION, REVIEWS, PREPARED)
 
 
 @contextmanager
@@ -52,7 +54,8 @@ def open_directory(path: Path, config: RunConfig, *, force: bool = False) -> Ite
     except OSError as error:
         raise StoreError(f"run directory {path} cannot be used: {error.strerror}") from error
     with locked(path, network=network):
-        if not saved.exists() or saved.read_text(encoding="utf-8") != text:
+        fresh = not saved.exists() or saved.read_text(encoding="utf-8") != text
+        if fresh:
             for name in OUTPUTS:
                 (path / name).unlink(missing_ok=True)
             write_whole(saved, [text.encode("utf-8")])
@@ -61,30 +64,132 @@ def open_directory(path: Path, config: RunConfig, *, force: bool = False) -> Ite
         shared = None if config.cache is None else open_cache(Path(config.cache))
         store = RunStore(path / STORE, cache=shared, write_ahead=not network)
         try:
+            if fresh:
+                forget_states(store)
             yield store
         finally:
             store.close()
 
 
-FINISHED = "finished"
-"""What the store notes of a run that has ended: the problems' fingerprint, chains, and chains cut."""
+@dataclass(frozen=True, kw_only=True)
+class Preparation:
+    """What a store notes of a first stage that went to its end; the S values are in prepared.jsonl.
+
+    Attributes:
+        problems: Fingerprint of the problems, of all shards.
+        total: How many those are.
+        n, failed: Problems of this shard, and those that could not be prepared.
+        chains, cut: Chains drawn, and those that ended at the token limit.
+        names: What the scores are of; see :func:`magicore.runtime.run.scorer_names`.
+    """
+
+    problems: str
+    total: int
+    n: int
+    failed: int
+    chains: int
+    cut: int
+    names: Mapping[str, str | None]
 
 
-def finished_state(path: Path, config: RunConfig) -> tuple[str, int, int] | None:
-    """What a directory's store notes of its run's end; ``None`` if it has not ended or is another run's."""
+@dataclass(frozen=True, kw_only=True)
+class RunEnd:
+    """What a store notes of a run that wrote its files.
+
+    Attributes:
+        problems, total, n, failed, chains, cut: As in :class:`Preparation`.
+        interrupted: Whether it was ended early.
+        given: Mean, standard deviation and count of statistics that it was given to finish with.
+    """
+
+    problems: str
+    total: int
+    n: int
+    failed: int
+    chains: int
+    cut: int
+    interrupted: bool = False
+    given: Sequence[float] | None = None
+
+    @property
+    def finished(self) -> bool:
+        """Whether the same run again has nothing to do: one with failed problems tries them once more."""
+        return not self.interrupted and not self.failed
+
+
+_PREPARED, _ENDED = "prepared", "ended"
+
+
+def note_prepared(store: RunStore, preparation: Preparation | None) -> None:
+    """Note that the first stage went to its end, or with ``None`` that it has not."""
+    store.put_state(_PREPARED, None if preparation is None else asdict(preparation))
+
+
+def prepared_state(store: RunStore) -> Preparation | None:
+    """What the store notes of the first stage; ``None`` if it has not gone to its end."""
+    state = store.get_state(_PREPARED)
+    return None if state is None else Preparation(**state)
+
+
+def note_end(store: RunStore, end: RunEnd) -> None:
+    """Note how the run ended."""
+    store.put_state(_ENDED, asdict(end))
+
+
+def ended_state(store: RunStore) -> RunEnd | None:
+    """What the store notes of the run's end; ``None`` if it has not ended."""
+    state = store.get_state(_ENDED)
+    return None if state is None else RunEnd(**state)
+
+
+def forget_states(store: RunStore) -> None:
+    """Forget how far another run had come that this store served before."""
+    for name in (_PREPARED, _ENDED):
+        store.put_state(name, None)
+
+
+def finished_state(path: Path, config: RunConfig) -> RunEnd | None:
+    """What a directory's store notes of its run's end; ``None`` if it has not finished or is another run's."""
+    end = _noted(path, config, (RESULTS, SUMMARY), ended_state)
+    return end if end is not None and end.finished else None
+
+
+def finished_preparation(path: Path, config: RunConfig) -> Preparation | None:
+    """What a directory's store notes of its first stage; ``None`` if it has to be gone through (again)."""
+    prepared = _noted(path, config, (PREPARED,), prepared_state)
+    return prepared if prepared is not None and not prepared.failed else None
+
+
+def _noted(
+    path: Path, config: RunConfig, files: Sequence[str], read: Callable[[RunStore], StateT | None]
+) -> StateT | None:
+    """What the store of a run with this configuration notes, if the files it speaks of are there."""
     try:
         if not (path / STORE).is_file() or (path / CONFIG).read_text(encoding="utf-8") != config_toml(config):
             return None
     except OSError:
         return None
-    if any(not (path / name).is_file() for name in (RESULTS, SUMMARY)):
+    if any(not (path / name).is_file() for name in files):
         return None
     store = RunStore(path / STORE, write_ahead=not is_network(path))
     try:
-        state = store.get_state(FINISHED)
+        return read(store)
     finally:
         store.close()
-    return None if state is None else (str(state[0]), int(state[1]), int(state[2]))
+
+
+def saved_config(path: Path) -> dict[str, Any]:
+    """The settings in a run's directory.
+
+    Raises:
+        StoreError: there is no run, or its configuration cannot be read.
+    """
+    try:
+        return tomllib.loads((path / CONFIG).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise StoreError(f"{path} holds no run: there is no {CONFIG}") from None
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise StoreError(f"{path / CONFIG} cannot be read ({error})") from error
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from magicore.llms.sampler import REMOTE_MAX_N
 from magicore.methods.base import AnyMethod
 from magicore.runtime.runtime import Engine
 from magicore.runtime.source import Survey
+from magicore.runtime.stages import Stage
 
 CHARACTERS_A_TOKEN = 4
 ASK_ABOVE_CALLS = 2000
@@ -37,11 +38,14 @@ class Estimate:
         )
 
 
-def estimate(method: AnyMethod, survey: Survey, engine: Engine, config: RunConfig) -> Estimate | None:
-    """Estimate a run; ``None`` when no remote language model takes part."""
+def estimate(
+    method: AnyMethod, survey: Survey, engine: Engine, config: RunConfig, stage: Stage = "all"
+) -> Estimate | None:
+    """Estimate a run, or one stage of it; ``None`` when no remote language model takes part."""
     if not any(traits(model.model).remote for model in engine.models.values()):
         return None
     least, most = method.completions
+    least, most = {"all": (least, most), "prepare": (least, least), "finish": (0, most - least)}[stage]
     judges = sum("generate" in service.requires for service in (engine.orm, engine.prm) if service is not None)
     n = survey.n
     prompt = survey.characters // max(1, n) // CHARACTERS_A_TOKEN + config.max_tokens

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
+from itertools import repeat
+from typing import Any, TypeVar
 
 from difficulty import CalibrationSample, Population, RewardStats, RunningStats, load_calibration
 from magicore.config import CALIBRATIONS
-from magicore.errors import LanguageModelError, MagicoreError, RewardModelError
+from magicore.errors import InputError, LanguageModelError, MagicoreError, RewardModelError
 from magicore.methods.base import AnyMethod, CalibratedMethod, Prepared
 from magicore.runtime.observer import RunObserver
 from magicore.runtime.open import require_reward_models
 from magicore.runtime.runtime import Engine, RunAborted, Runtime
 from magicore.runtime.schedule import in_order
+from magicore.store.prepared import PreparedRow
 from magicore.types import Failure, Problem, Result, ScoredChain
+
+ItemT = TypeVar("ItemT")
 
 PREPARED_KEPT = 4096
 """Prepared problems kept in memory between the two stages; the rest are read again from the store."""
@@ -49,10 +54,34 @@ class RunOutcome:
 
 
 @dataclass(frozen=True, kw_only=True)
+class PreparedRun:
+    """What the first stage of a calibrated method brought: every problem's S values, in problem order.
+
+    ``chains``, ``cut`` and ``wall_s`` are as in :class:`RunOutcome`.
+    """
+
+    rows: tuple[PreparedRow, ...]
+    chains: int
+    cut: int
+    wall_s: float
+
+    @property
+    def failed(self) -> int:
+        """How many problems could not be prepared."""
+        return sum(row.failure is not None for row in self.rows)
+
+
+Combined = Sequence[Sequence[float | None]]
+"""S of the initial chains of every problem, in problem order; ``None`` for a chain without both scores."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class _Stage:
     """What is known of a problem after preparation: its S values, and its chains where they are still in memory."""
 
-    combined: tuple[float | None, ...]
+    id: str
+    combined: tuple[float | None, ...] = ()
+    cut: int = 0
     prepared: Prepared | None = None
     runtime: Runtime | None = None
     failure: Failure | None = None
@@ -70,7 +99,7 @@ class _Tally:
     def add(self, result: Result, rt: Runtime) -> None:
         for scored in all_chains(result):
             self.chains += 1
-            self.cut += scored.chain.stop == "length"
+            self.cut += _is_cut(scored)
         if self.sink is not None:
             self.sink.add(result, rt.ledger.timings)
         self.results.append(result if self.sink is None else without_rounds(result))
@@ -81,7 +110,8 @@ async def run_method(
     problems: Iterable[Problem],
     engine: Engine,
     *,
-    calibration: str = "batch",
+    calibration: str | RewardStats = "batch",
+    combined: Combined | None = None,
     concurrency: int = 64,
     observer: RunObserver | None = None,
     total: int | None = None,
@@ -93,7 +123,9 @@ async def run_method(
         method: The method.
         problems: Something that can be iterated over again: a calibrated method reads it once for each stage.
         engine: Models, scorers and store.
-        calibration: As in :class:`~magicore.config.RunConfig`.
+        calibration: As in :class:`~magicore.config.RunConfig`, or the statistics themselves.
+        combined: What an earlier first stage brought (see :func:`prepare_method`). With it, or with statistics that are
+            known beforehand, each problem goes through both stages at once.
         concurrency: Problems worked on at once.
         observer: Watches.
         total: How many problems there are, for the observer.
@@ -108,12 +140,8 @@ async def run_method(
     watching.started(len(problems) if isinstance(problems, Sequence) else total)
     tally = _Tally(sink)
     runner = _Runner(method, engine, concurrency, watching)
-    try:
-        stats = await runner.run(problems, calibration, tally)
-    except RunAborted as error:
-        if isinstance(error.__cause__, MagicoreError):
-            raise error.__cause__ from None
-        raise
+    with _aborts_explained():
+        stats = await runner.run(problems, calibration, combined, tally)
     return RunOutcome(
         results=tuple(tally.results),
         stats=stats,
@@ -123,60 +151,149 @@ async def run_method(
     )
 
 
+async def prepare_method(
+    method: CalibratedMethod,
+    problems: Iterable[Problem],
+    engine: Engine,
+    *,
+    concurrency: int = 64,
+    observer: RunObserver | None = None,
+    total: int | None = None,
+) -> PreparedRun:
+    """The first stage alone: draw, score and store the initial chains of every problem. Arguments as in
+    :func:`run_method`.
+
+    Raises:
+        MagicoreError: as :func:`run_method`.
+    """
+    require_reward_models(engine, method.needs, method.name)
+    started = time.perf_counter()
+    watching = observer or RunObserver()
+    watching.started(len(problems) if isinstance(problems, Sequence) else total)
+    rows: list[PreparedRow] = []
+    cut = 0
+    with _aborts_explained():
+        async for stage in _Runner(method, engine, concurrency, watching, kept=0).prepare(problems, method):
+            failure = None if stage.failure is None else f"{stage.failure.type}: {stage.failure.message}"
+            rows.append(PreparedRow(id=stage.id, combined=stage.combined, failure=failure))
+            cut += stage.cut
+    chains = sum(len(row.combined) for row in rows)
+    return PreparedRun(rows=tuple(rows), chains=chains, cut=cut, wall_s=time.perf_counter() - started)
+
+
+@contextmanager
+def _aborts_explained() -> Iterator[None]:
+    """A run that cannot go on raises what the user is told."""
+    try:
+        yield
+    except RunAborted as error:
+        if isinstance(error.__cause__, MagicoreError):
+            raise error.__cause__ from None
+        raise
+
+
 class _Runner:
-    def __init__(self, method: AnyMethod, engine: Engine, concurrency: int, observer: RunObserver) -> None:
+    """Works on problems; up to ``kept`` prepared ones stay in memory between the two stages."""
+
+    def __init__(
+        self,
+        method: AnyMethod,
+        engine: Engine,
+        concurrency: int,
+        observer: RunObserver,
+        *,
+        kept: int = PREPARED_KEPT,
+    ) -> None:
         self._method = method
         self._engine = engine
         self._concurrency = concurrency
         self._observer = observer
-        self._in_memory = 0
+        self._room = kept
 
-    async def run(self, problems: Iterable[Problem], calibration: str, tally: _Tally) -> RewardStats | None:
+    async def run(
+        self, problems: Iterable[Problem], calibration: str | RewardStats, combined: Combined | None, tally: _Tally
+    ) -> RewardStats | None:
         method = self._method
         if not isinstance(method, CalibratedMethod):
-            done = in_order(problems, lambda p: self._guarded(p, method.solve), concurrency=self._concurrency)
-            async for result, rt in done:
-                tally.add(result, rt)
+            await self._tallied(problems, lambda problem: self._guarded(problem, method.solve), tally)
             return None
-        stages: deque[_Stage] = deque()
-        async for stage in in_order(problems, lambda p: self._prepare(p, method), concurrency=self._concurrency):
-            stages.append(stage)
-        stats = calibrate([stage.combined for stage in stages], calibration, self._engine)
-        alone = len(stages) == 1 and calibration in CALIBRATIONS
-        finished = in_order(
-            zip(problems, _taken(stages), stats, strict=True),
-            lambda item: self._finish(*item, method, alone=alone),
-            concurrency=self._concurrency,
-        )
-        async for result, rt in finished:
+        stages: Iterable[_Stage | None] = repeat(None)
+        known: Iterable[RewardStats | None]
+        alone = False
+        if isinstance(calibration, RewardStats):
+            known = repeat(calibration)
+        elif calibration not in CALIBRATIONS:
+            known = repeat(load_calibration(calibration))
+        else:
+            if combined is None:
+                found = deque([stage async for stage in self.prepare(problems, method)])
+                combined = [stage.combined for stage in found]
+                stages = _taken(found)
+            alone = len(combined) == 1
+            known = calibrate(combined, calibration, scorer_names(self._engine))
+        last: RewardStats | None = None
+        waiting = iter(zip(stages, known, strict=False))
+
+        def items() -> Iterator[tuple[Problem, _Stage | None, RewardStats | None]]:
+            nonlocal last
+            for problem in problems:
+                found = next(waiting, None)
+                if found is None:
+                    raise InputError("there are more problems than were prepared: did the file change during the run?")
+                stage, last = found
+                yield problem, stage, last
+
+        await self._tallied(items(), lambda item: self._finish(*item, method, alone=alone), tally)
+        return last
+
+    def prepare(self, problems: Iterable[Problem], method: CalibratedMethod) -> AsyncIterator[_Stage]:
+        """The first stage of every problem, in order."""
+        return in_order(problems, lambda problem: self._prepare(problem, method), concurrency=self._concurrency)
+
+    async def _tallied(
+        self, items: Iterable[ItemT], work: Callable[[ItemT], Awaitable[tuple[Result, Runtime]]], tally: _Tally
+    ) -> None:
+        async for result, rt in in_order(items, work, concurrency=self._concurrency):
             tally.add(result, rt)
-        return stats[-1] if stats else None
 
     async def _prepare(self, problem: Problem, method: CalibratedMethod) -> _Stage:
         rt = self._engine.bind(problem)
         try:
             prepared = await method.prepare(rt)
         except (LanguageModelError, RewardModelError) as error:
-            return _Stage(combined=(), runtime=rt, failure=_failure(error))
+            return _Stage(id=problem.id, runtime=rt, failure=_failure(error))
         finally:
             self._observer.prepared(problem)
         combined = tuple(scored.combined for scored in prepared.chains)
-        if self._in_memory >= PREPARED_KEPT:
-            return _Stage(combined=combined)
-        self._in_memory += 1
-        return _Stage(combined=combined, prepared=prepared, runtime=rt)
+        stage = _Stage(id=problem.id, combined=combined, cut=sum(map(_is_cut, prepared.chains)))
+        if self._room == 0:
+            return stage
+        self._room -= 1
+        return replace(stage, prepared=prepared, runtime=rt)
 
     async def _finish(
-        self, problem: Problem, stage: _Stage, stats: RewardStats | None, method: CalibratedMethod, *, alone: bool
+        self,
+        problem: Problem,
+        stage: _Stage | None,
+        stats: RewardStats | None,
+        method: CalibratedMethod,
+        *,
+        alone: bool,
     ) -> tuple[Result, Runtime]:
-        rt = stage.runtime or self._engine.bind(problem)
-        if stage.failure is not None:
+        """The second stage; also the first, where ``stage`` is missing, or its chains are not in memory any more."""
+        rt = self._engine.bind(problem) if stage is None or stage.runtime is None else stage.runtime
+        if stage is not None and stage.failure is not None:
             return self._done(rt, failed(rt, method.name, stage.failure))
         if alone:
             rt.warn("calibrated on this problem's own chains only; a saved calibration file routes one question better")
 
         async def solve(rt: Runtime) -> Result:
-            return await method.finish(stage.prepared or await method.prepare(rt), stats, rt)
+            prepared = None if stage is None else stage.prepared
+            if prepared is None:
+                prepared = await method.prepare(rt)
+            if stage is None:
+                self._observer.prepared(problem)
+            return await method.finish(prepared, stats, rt)
 
         return await self._guarded(problem, solve, rt)
 
@@ -226,20 +343,22 @@ def _failure(error: Exception) -> Failure:
     return Failure(type=type(error).__name__, message=str(error))
 
 
-def calibrate(combined: Sequence[Sequence[float | None]], calibration: str, engine: Engine) -> list[RewardStats | None]:
-    """The statistics of S that each problem is routed by, in problem order; ``None`` where no chain has both scores.
-
-    ``batch``: over every initial chain of every problem (the paper's reading), the same for all. ``first``: over each
-    problem's first chain (the published code's). ``running``: over the chains of this problem and those before it.
-    Otherwise a saved calibration file. Later rounds never move them.
-    """
-    names = {
+def scorer_names(engine: Engine) -> dict[str, str | None]:
+    """What statistics of an engine's scores are said to be of."""
+    return {
         "orm": None if engine.orm is None else engine.orm.name,
         "prm": None if engine.prm is None else engine.prm.name,
         "aggregation": engine.aggregation,
     }
-    if calibration not in CALIBRATIONS:
-        return [load_calibration(calibration)] * len(combined)
+
+
+def calibrate(combined: Combined, calibration: str, names: Mapping[str, str | None]) -> list[RewardStats | None]:
+    """The statistics of S that each problem is routed by, in problem order; ``None`` where no chain has both scores.
+
+    ``batch``: over every initial chain of every problem (the paper's reading), the same for all. ``first``: over each
+    problem's first chain (the published code's). ``running``: over the chains of this problem and those before it.
+    Later rounds never move them. ``names`` are those of :func:`scorer_names`, recorded.
+    """
     if calibration == "running":
         running = RunningStats()
         found: list[RewardStats | None] = []
@@ -252,6 +371,10 @@ def calibrate(combined: Sequence[Sequence[float | None]], calibration: str, engi
     population: Population = "first" if calibration == "first" else "batch"
     stats = sample.stats(population=population, **names) if sample.values else None
     return [stats] * len(combined)
+
+
+def _is_cut(scored: ScoredChain) -> bool:
+    return scored.chain.stop == "length"
 
 
 def initial_chains(result: Result) -> tuple[ScoredChain, ...]:

@@ -10,23 +10,35 @@ from pathlib import Path
 from typing import Any
 
 from magicore.datasets import iter_problems, problem_row
+from magicore.datasets.shards import Shard
+from magicore.errors import InputError
 from magicore.types import Problem
 
 
 @dataclass(frozen=True, kw_only=True)
 class Survey:
-    """One reading of a whole source, in which every problem was valid: how many, and characters of all questions."""
+    """One reading of a whole source, in which every problem was valid.
+
+    Attributes:
+        n: Problems of the shard, or all.
+        total: Problems of all shards.
+        characters: Of the questions of the ``n`` problems.
+    """
 
     n: int
+    total: int
     characters: int
 
 
 class ProblemSource:
     """Problems that are read anew each time they are iterated over, so that a large file never lives in memory."""
 
-    def __init__(self, read: Callable[[], Iterable[Problem]], fingerprint: Callable[[], str]) -> None:
+    def __init__(
+        self, read: Callable[[], Iterable[Problem]], fingerprint: Callable[[], str], shard: Shard | None = None
+    ) -> None:
         self._read = read
         self._fingerprint = fingerprint
+        self._shard = shard
 
     @classmethod
     def of(cls, problems: Sequence[Problem]) -> ProblemSource:
@@ -55,21 +67,30 @@ class ProblemSource:
 
         return cls(lambda: iter_problems(source, **chosen), fingerprint)
 
+    def dealt(self, shard: Shard | None) -> ProblemSource:
+        """The problems of one shard; all of them for ``None``."""
+        return ProblemSource(self._read, self._fingerprint, shard)
+
     def __iter__(self) -> Iterator[Problem]:
-        return iter(self._read())
+        return iter(self._read()) if self._shard is None else self._shard.of(self._read())
 
     def fingerprint(self) -> str:
-        """Changes whenever any problem does; a file is told by its bytes, without reading problems from it."""
+        """Changes whenever any problem does, of whichever shard; a file is told by its bytes, without reading problems
+        from it."""
         return self._fingerprint()
 
     def survey(self) -> Survey:
         """Read everything once.
 
         Raises:
-            InputError: a problem cannot be read; nothing was spent yet.
+            InputError: a problem cannot be read, or there are fewer problems than shards; nothing was spent yet.
         """
-        n = characters = 0
-        for problem in self:
-            n += 1
-            characters += len(problem.question)
-        return Survey(n=n, characters=characters)
+        total = characters = n = 0
+        shard = self._shard or Shard(index=1, count=1)
+        for total, problem in enumerate(self._read(), 1):
+            if (total - shard.index) % shard.count == 0:
+                n += 1
+                characters += len(problem.question)
+        if self._shard is not None and total < shard.count:
+            raise InputError(f"{total} problems cannot be dealt to {shard.count} shards; ask for {total} at the most")
+        return Survey(n=n, total=total, characters=characters)

@@ -15,6 +15,7 @@ import sqlite3
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from secrets import token_hex
 from typing import Any, NamedTuple
 
 from magicore.errors import StoreError
@@ -35,6 +36,13 @@ CREATE TABLE IF NOT EXISTS failed_calls (
     lost INTEGER NOT NULL, prompt INTEGER, completion INTEGER, waited_s REAL NOT NULL
 );
 """
+_PUT_FAILED_CALL = "INSERT INTO failed_calls VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_COPIED = {
+    "completions": "key, model, problem, role, value",
+    "notes": "key, note",
+    "scores": "key, value",
+}
+"""Tables that another store's rows are added to, with their columns."""
 
 
 class StoredCompletion(NamedTuple):
@@ -101,6 +109,8 @@ class RunStore:
                 f"the store {path} was written by a newer magicore (schema {found}, this one reads {SCHEMA_VERSION}); "
                 "upgrade magicore"
             )
+        if self._get_meta("id") is None:  # tells stores apart when they are merged
+            self._set_meta("id", token_hex(8))
 
     def get_completions(self, keys: Sequence[str]) -> list[Completion | None]:
         """The stored completions, in order of ``keys``; ``None`` for what is not there."""
@@ -134,7 +144,7 @@ class RunStore:
 
     def put_failed_call(self, call: FailedCall) -> None:
         """Note a call that brought nothing."""
-        self._write("INSERT INTO failed_calls VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", [call])
+        self._write(_PUT_FAILED_CALL, [call])
 
     def failed_calls(self) -> list[FailedCall]:
         """Every call that brought nothing, in the order they failed."""
@@ -182,6 +192,66 @@ class RunStore:
         """Note a JSON value under ``name``."""
         self._set_meta(f"state:{name}", json.dumps(value))
 
+    def absorb(self, path: Path) -> int:
+        """Take over everything that another run's store has and this one has not.
+
+        A sample that both have was paid for twice: this store's stays, and the other's cost is noted as a call that
+        brought nothing (``AlreadyDrawn``), so that no token is lost from the accounts. Absorbing a store again takes
+        over what is new in it.
+
+        Returns:
+            How many samples both had.
+
+        Raises:
+            StoreError: the other cannot be read, or this one cannot be written.
+        """
+        with self._lock:
+            try:
+                self._db.execute("ATTACH DATABASE ? AS other", [str(path)])
+                try:
+                    return self._take_over()
+                finally:
+                    self._db.execute("DETACH DATABASE other")
+            except sqlite3.Error as error:
+                raise StoreError(f"the store {path} cannot be merged into {self.path}: {error}") from error
+
+    def _take_over(self) -> int:
+        ((name,),) = self._db.execute("SELECT value FROM other.meta WHERE name = 'id'").fetchall()
+        known = f"absorbed:{name}"
+        seen: list[int] = json.loads(self._get_meta(known) or "[0, 0]")
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            doubles = self._db.execute(
+                "SELECT o.* FROM other.completions o JOIN main.completions m ON o.key = m.key"
+                " WHERE o.rowid > ? ORDER BY o.rowid",
+                seen[:1],
+            ).fetchall()
+            self._db.executemany(_PUT_FAILED_CALL, map(_double, doubles))
+            for table, columns in _COPIED.items():
+                self._db.execute(
+                    f"INSERT OR IGNORE INTO main.{table} ({columns}) SELECT {columns} FROM other.{table} ORDER BY rowid"
+                )
+            columns = ", ".join(FailedCall._fields)
+            self._db.execute(
+                f"INSERT INTO main.failed_calls ({columns}) SELECT {columns} FROM other.failed_calls WHERE rowid > ?"
+                " ORDER BY rowid",
+                seen[1:],
+            )
+            self._db.execute(
+                "INSERT OR IGNORE INTO main.meta SELECT * FROM other.meta WHERE name LIKE 'state:profile:%'"
+            )
+            ((last,),) = self._db.execute(
+                "SELECT json_array((SELECT ifnull(max(rowid), 0) FROM other.completions),"
+                " (SELECT ifnull(max(rowid), 0) FROM other.failed_calls))"
+            ).fetchall()
+            self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (known, last))
+            self._db.execute("COMMIT")
+        except sqlite3.Error:
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+            raise
+        return len(doubles)
+
     def close(self) -> None:
         """Close the file, and the cache's."""
         with self._lock:
@@ -227,6 +297,13 @@ class RunStore:
 
     def _set_meta(self, name: str, value: str) -> None:
         self._write("INSERT OR REPLACE INTO meta VALUES (?, ?)", [(name, value)])
+
+
+def _double(row: tuple[str, str, str, str, str]) -> FailedCall:
+    """The cost of a sample that another had already, as a call that brought nothing."""
+    _, model, problem, role, value = row
+    usage = completion_from_json(value).usage
+    return FailedCall(model, problem, role, "AlreadyDrawn", 1, 0, usage.prompt, usage.completion, 0.0)
 
 
 def _chunks(keys: Sequence[str]) -> Iterator[list[str]]:
