@@ -9,9 +9,7 @@ from __future__ import annotations
 import json
 import re
 import socket
-import time
 from collections.abc import Mapping
-from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 
 from magicore.errors import (
@@ -25,6 +23,7 @@ from magicore.errors import (
     RequestRefused,
     TimedOut,
 )
+from reward_models.remote.retry_after import retry_after
 
 if TYPE_CHECKING:
     import openai
@@ -43,7 +42,6 @@ DROPPABLE = (
 )
 
 _QUOTE_LENGTH = 240
-_LONGEST_WAIT_S = 600.0
 _CONTEXT = re.compile(
     r"context[ _-]?(length|size|window)|maximum (context|sequence|input) length|max_model_len|too many (input )?tokens"
     r"|prompt is too long|exceeds? the (available )?context|(is|are) too large: \d+",
@@ -176,24 +174,6 @@ def quoted(error: openai.APIStatusError, key: str) -> str:
         text = f"{code}: {text}"
     shown = text if len(text) <= _QUOTE_LENGTH else text[: _QUOTE_LENGTH - 1] + "…"
     return f" ({shown})" if shown else ""
-
-
-def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds to wait, from ``retry-after-ms`` or ``Retry-After`` (seconds or a date); at most ten minutes."""
-    try:
-        wait = float(headers["retry-after-ms"]) / 1000
-    except (KeyError, ValueError):
-        given = headers.get("retry-after")
-        if given is None:
-            return None
-        try:
-            wait = float(given)
-        except ValueError:
-            try:
-                wait = parsedate_to_datetime(given).timestamp() - time.time()
-            except ValueError:
-                return None
-    return min(max(wait, 0.0), _LONGEST_WAIT_S) if wait == wait else None  # noqa: PLR0124
 
 
 def _plain(name: str, message: str) -> bool:

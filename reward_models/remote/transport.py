@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import json
-import math
 import os
 import random
 import threading
@@ -18,18 +17,17 @@ import time
 import weakref
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urlsplit
 
 import httpx2
 
 from reward_models.errors import RewardModelError, ScoringServerError
+from reward_models.remote.retry_after import retry_after
 
 _CONNECT_TIMEOUT_S = 20.0
 _FIRST_REST_S = 1.0
 _LONGEST_REST_S = 60.0
-_LONGEST_WAIT_S = 600.0
 _QUOTE_LENGTH = 300
 _LARGEST_ANSWER = 256 * 1024 * 1024
 _TRIES_AT_FIRST = 2
@@ -307,7 +305,7 @@ class Transport:
             said = f"{url} failed with status {status}{quoted}"
         else:
             said = f"{url} refused the request with status {status}{quoted}"
-        wait = _retry_after(response.headers)
+        wait = retry_after(response.headers)
         return StatusError(said, model=self.model, status=status, body=body, retry_after=wait)
 
     def _why_unreachable(self, error: Exception, url: str) -> str:
@@ -371,21 +369,6 @@ def _message(body: Any) -> str:
             if found:
                 return found if isinstance(found, str) else json.dumps(found)
     return json.dumps(body)
-
-
-def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds to wait, from a number or a date; at most ten minutes."""
-    given = headers.get("retry-after")
-    if given is None:
-        return None
-    try:
-        wait = float(given)
-    except ValueError:
-        try:
-            wait = parsedate_to_datetime(given).timestamp() - time.time()
-        except ValueError:
-            return None
-    return min(max(wait, 0.0), _LONGEST_WAIT_S) if math.isfinite(wait) else None
 
 
 def _is_loopback(url: str) -> bool:
