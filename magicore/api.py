@@ -6,6 +6,7 @@ loop is running already, as in a notebook.
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
@@ -42,6 +43,7 @@ ProblemLike = Problem | str | Mapping[str, Any]
 Problems = str | Path | Iterable[ProblemLike]
 SolutionLike = Solution | GivenSolution
 Configuration = RunConfig | str | Path | None
+log = logging.getLogger(__name__)
 
 
 class Approval:
@@ -74,6 +76,8 @@ async def asolve(question: ProblemLike, **options: Any) -> Result:
         MagicoreError: something given is wrong, or the question could not be answered.
     """
     finished = await asolve_batch([question], **{"progress": False, **options})
+    for remark in finished.summary.get("warnings", ()):
+        log.warning(remark)
     result = finished.results[0]
     if result.error is not None:
         raise MagicoreError(result.error.message)

@@ -109,6 +109,8 @@ class Completion:
         top_logprobs: For each token its most likely alternatives, ``((token, log-probability), ...)``.
         usage: This completion's share of its request: shares of one request add up to what the server charged. The
             prompt and the call are booked on the request's first completion.
+        seed: The seed that was sent with its request; ``None`` where none was. A model that samples here needs none:
+            each sample's random state comes from its content key.
     """
 
     index: int
@@ -119,6 +121,7 @@ class Completion:
     token_logprobs: tuple[float, ...] | None = None
     top_logprobs: tuple[tuple[tuple[str, float], ...], ...] | None = None
     usage: Usage = field(default_factory=Usage)
+    seed: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

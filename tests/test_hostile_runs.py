@@ -10,13 +10,14 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
 import magicore
 from magicore._sync import run_sync
 from magicore.errors import AuthenticationFailed
+from magicore.llms.identity import sample_seed
 from magicore.llms.probe import probe
 from magicore.llms.registry import open_model
 from magicore.store.accounting import recounted_with, role_accounts
@@ -231,3 +232,38 @@ def test_a_key_in_a_configuration_is_refused_without_being_shown() -> None:
     with running(HostileEndpoint()) as endpoint, pytest.raises(magicore.MagicoreError) as caught:
         go(endpoint, 1, table={"api_key": KEY})
     assert "api_key_env" in str(caught.value) and KEY not in str(caught.value)
+
+
+def test_what_an_endpoint_refuses_is_said_of_the_run_and_of_no_problem(tmp_path: Path) -> None:
+    with running(HostileEndpoint(habits=Habits(refused=("top_p",)))) as endpoint:
+        runs = [
+            go(endpoint, 4, tmp_path / str(concurrency), method="self-consistency", k=2, concurrency=concurrency)
+            for concurrency in (1, 8)
+        ]
+        before = (tmp_path / "1" / "results.jsonl").read_bytes()
+        (tmp_path / "1" / "results.jsonl").unlink()
+        again = go(endpoint, 4, tmp_path / "1", method="self-consistency", k=2, concurrency=1)  # from the store alone
+    sentence = f"openai:{endpoint.model}@{','.join(endpoint.urls)} refuses top_p, which is left out from now on"
+    assert [run.summary["warnings"] for run in runs] == [[sentence]] * 2
+    assert not any("refuses" in warning for run in runs for result in run.results for warning in result.warnings)
+    assert {(tmp_path / name / "results.jsonl").read_bytes() for name in ("1", "8")} == {before}
+    assert again.summary["warnings"] == [sentence]
+
+
+@pytest.mark.parametrize("treatment", ["honoured", "refused"])
+def test_the_seed_of_a_request_is_kept_with_what_it_brought(
+    treatment: Literal["honoured", "refused"], tmp_path: Path
+) -> None:
+    with running(HostileEndpoint(habits=Habits(seed=treatment, max_n=2))) as endpoint:
+        go(endpoint, 2, tmp_path / "run", method="self-consistency", k=4, concurrency=1)
+    store = RunStore(tmp_path / "run" / "store.sqlite")
+    rows = list(store.completion_rows())
+    store.close()
+    if treatment == "refused":
+        assert [row.completion.seed for row in rows] == [None] * 8
+        return
+    for row in rows:  # the first sample of its request is the one that bears the call
+        if row.completion.usage.calls:
+            first = row
+        assert row.completion.seed == sample_seed(first.key)
+    assert len({row.completion.seed for row in rows}) == sum(row.completion.usage.calls for row in rows)

@@ -10,6 +10,7 @@ from typing import Any
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 
 from magicore.ablations.comparison import method_row
 from magicore.api import Approval, solve_batch
@@ -77,8 +78,9 @@ def show_run(finished: Run, out: Path | None, *, as_json: bool = False) -> None:
         show(method_table([method_row(finished.config.method, finished.results, finished.outcome.wall_s)]))
         if any(result.verdict is not None for result in finished.results):
             show(verdict_table(finished.results))
-    if (sentence := cut_warning(finished)) is not None:
-        notes.print(f"[yellow]warning:[/] {sentence}")
+    for sentence in (cut_warning(finished), *finished.summary.get("warnings", ())):
+        if sentence is not None:
+            notes.print(f"[yellow]warning:[/] {escape(sentence)}")
     if prepared:
         _show_prepared(finished, notes)
     failures = [result.error for result in finished.results if result.error is not None]

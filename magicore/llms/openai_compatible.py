@@ -14,7 +14,7 @@ import ipaddress
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from urllib.parse import urlsplit
 
@@ -156,9 +156,9 @@ class OpenAICompatible:
     async def _generate(self, request: Request) -> Generation:
         self._check_logprobs(request)
         prefill = request.prefill is not None and await self._continues()
-        body = await self._call(request, prefill=prefill)
+        body, seed = await self._call(request, prefill=prefill)
         try:
-            completions = read_reply(body, request, self.profile)
+            completions = tuple(replace(one, seed=seed) for one in read_reply(body, request, self.profile))
         except UnreadableReply as why:
             stated = (None, None) if why.charged is None else (why.charged.prompt, why.charged.completion)
             raise unreadable(str(why), model=self.name, url=self.url, prompt=stated[0], completion=stated[1]) from None
@@ -177,14 +177,14 @@ class OpenAICompatible:
                 "(vLLM does), or a reward model that needs none"
             )
 
-    async def _call(self, request: Request, *, prefill: bool) -> Any:
-        """Send the request, leaving out what the endpoint refuses, and return the JSON of its answer."""
+    async def _call(self, request: Request, *, prefill: bool) -> tuple[Any, int | None]:
+        """Send the request, leaving out what the endpoint refuses; the JSON of its answer, and the seed that was sent."""
         import openai
 
         while True:
             body = self._body(request, prefill=prefill)
             try:
-                return await self._send(body)
+                return await self._send(body), body.get("seed")
             except openai.APIStatusError as error:
                 refused = refused_parameters(error, body)
                 if not refused:

@@ -41,7 +41,9 @@ class SampleOutcome:
     Attributes:
         completions: The samples that came.
         failures: The samples that did not.
-        notes: What the user should know: parameters the endpoint refuses, samples that repeat each other.
+        notes: What the user should know of these samples: that some repeat each other.
+        endpoint_notes: What the user should know of the endpoint: parameters that it refuses. They come with whichever
+            request finds it out, and concern them all.
         retries: Calls that were made again after a failure.
         waited_s: Seconds spent waiting before them.
         lost: Calls whose reply never came or could not be read: what they cost is not known.
@@ -50,6 +52,7 @@ class SampleOutcome:
     completions: tuple[Completion, ...]
     failures: tuple[SampleFailure, ...] = ()
     notes: tuple[str, ...] = ()
+    endpoint_notes: tuple[str, ...] = ()
     retries: int = 0
     waited_s: float = 0.0
     lost: int = 0
@@ -146,12 +149,12 @@ class Sampler:
             [self._part(replace(request, indices=part), progress) for part in self._parts(request.indices)]
         )
         completions = tuple(progress.completions[at] for at in request.indices if at in progress.completions)
-        if note := repetition_note(completions, request):
-            progress.notes.setdefault(note)
+        repeats = repetition_note(completions, request)
         return SampleOutcome(
             completions=completions,
             failures=tuple(progress.failures[at] for at in request.indices if at in progress.failures),
-            notes=tuple(progress.notes),
+            notes=() if repeats is None else (repeats,),
+            endpoint_notes=tuple(progress.notes),
             retries=progress.retries,
             waited_s=progress.waited_s,
             lost=progress.lost,

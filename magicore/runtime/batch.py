@@ -33,6 +33,7 @@ from magicore.runtime.run import Combined, RunOutcome, prepare_method, run_metho
 from magicore.runtime.runtime import Engine
 from magicore.runtime.source import ProblemSource, Survey
 from magicore.runtime.stages import Stage, check_stage, preparation, prepared_rows, settled
+from magicore.store.accounting import run_remarks
 from magicore.store.files import read_results, read_summary
 from magicore.store.prepared import write_prepared
 from magicore.store.run_store import RunStore
@@ -112,7 +113,7 @@ class Batch:
         if not interrupted:
             write_prepared(out / PREPARED, found.rows)
             note_prepared(store, done)
-        summary = _prepared_summary(done, self.config, found.wall_s)
+        summary = _prepared_summary(done, self.config, found.wall_s) | run_remarks(store)
         observer.finished(summary)
         return _prepared_run(self.config, done, summary, interrupted=interrupted)
 
@@ -131,8 +132,7 @@ class Batch:
                 sink=writer,
             )
             summary = summarise(outcome.results, config=self.config, wall_s=outcome.wall_s)
-            if (unknown := store.lost_replies()) > 0:  # charged for, perhaps, and in no other number
-                summary["unknown_calls"] = unknown
+            summary |= run_remarks(store)
             observer.finished(summary)
             interrupted = bool(engine.budget.halt)
             if writer is not None:

@@ -36,6 +36,7 @@ from magicore.runtime.directory import (
 )
 from magicore.runtime.run import calibrate as statistics
 from magicore.runtime.stages import prepared_rows
+from magicore.store.accounting import run_remarks
 from magicore.store.files import read_results, read_summary, write_summary
 from magicore.store.json_lines import read_bytes, unreadable, write_whole
 from magicore.store.locking import is_network, locked
@@ -282,10 +283,7 @@ def _absorb(store: RunStore, parts: Sequence[_Part]) -> int:
 def _summary(parts: Sequence[_Part], results: Sequence[Result], config: RunConfig, store: RunStore) -> dict[str, Any]:
     """The summary of the whole; its wall time is the slowest shard's, since they run side by side."""
     wall_s = max(float(read_summary(part.path / SUMMARY)["wall_s"]) for part in parts)
-    summary = summarise(results, config=config, wall_s=wall_s)
-    if (unknown := store.lost_replies()) > 0:
-        summary["unknown_calls"] = unknown
-    return summary
+    return summarise(results, config=config, wall_s=wall_s) | run_remarks(store)
 
 
 def _lines(path: Path) -> Iterator[bytes]:

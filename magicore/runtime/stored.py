@@ -63,12 +63,9 @@ class StoredModel:
                 self.answered = True
             outcome = SampleOutcome(completions=())
             if missing:
-                asked = replace(request, indices=missing)
-                outcome = await self._affordable(asked)
+                outcome = await self._affordable(replace(request, indices=missing))
+                self._store.put_notes(self.name, outcome.endpoint_notes)
                 self._remember()
-                repeats = repetition_note(outcome.completions, asked)
-                self._store.put_notes(conversation, [note for note in outcome.notes if note != repeats])
-            notes = self._store.get_notes(conversation)
         known |= {c.index: c for c in outcome.completions}
         ledger = current_ledger.get()
         if ledger is not None:
@@ -76,9 +73,8 @@ class StoredModel:
         for completion in known.values():
             self._budget.spend(self.name, completion.usage, None if ledger is None else ledger.account)
         completions = tuple(known[index] for index in request.indices if index in known)
-        if repeats := repetition_note(completions, request):
-            notes.append(repeats)
-        return replace(outcome, completions=completions, notes=tuple(notes))
+        repeats = repetition_note(completions, request)
+        return replace(outcome, completions=completions, notes=() if repeats is None else (repeats,))
 
     async def _affordable(self, request: Request) -> SampleOutcome:
         """As many samples as the budget has room for; the others fail with :class:`BudgetExceeded`."""

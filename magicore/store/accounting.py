@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from magicore.store.files import read_results
-from magicore.store.run_store import FailedCall, StoredCompletion
+from magicore.store.run_store import FailedCall, RunStore, StoredCompletion
 from magicore.types import Completion, Usage
 
 REWARD_ROLES = ("orm", "prm")
@@ -76,6 +77,16 @@ def reward_accounts(results: Path) -> list[RoleAccount]:
                 key = (spent.role, spent.model)
                 found[key] = found.get(key, Usage()) + spent.usage
     return [RoleAccount(role=role, model=model, usage=found[role, model]) for role, model in sorted(found)]
+
+
+def run_remarks(store: RunStore) -> dict[str, Any]:
+    """What a summary says of a run as a whole, where there is something to say.
+
+    ``unknown_calls``: replies that may have been charged for and are in no other number. ``warnings``: what the
+    endpoints would not do.
+    """
+    remarks = {"unknown_calls": store.lost_replies(), "warnings": store.get_notes()}
+    return {name: value for name, value in remarks.items() if value}
 
 
 @dataclass(frozen=True, kw_only=True)

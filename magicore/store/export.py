@@ -77,6 +77,7 @@ def _completions(store: RunStore) -> Iterator[Mapping[str, Any]]:
             "reasoning_tokens": found.usage.reasoning,
             "calls": found.usage.calls,
             "token_logprobs": found.token_logprobs,
+            "seed": found.seed,
         }
 
 

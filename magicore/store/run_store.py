@@ -154,13 +154,13 @@ class RunStore:
         """Replies that may have been charged for and never came."""
         return sum(call.lost for call in self.failed_calls())
 
-    def get_notes(self, key: str) -> list[str]:
-        """What the user should know of a conversation's samples, in the order noted."""
-        return [str(note) for (note,) in self._all("SELECT note FROM notes WHERE key = ? ORDER BY rowid", [key])]
+    def get_notes(self) -> list[str]:
+        """What the user should know of the endpoints that served the run, sorted."""
+        return [str(note) for (note,) in self._all("SELECT note FROM notes ORDER BY key, note")]
 
-    def put_notes(self, key: str, notes: Sequence[str]) -> None:
-        """Note something about a conversation's samples, each text once."""
-        self._write("INSERT OR IGNORE INTO notes VALUES (?, ?)", [(key, note) for note in notes])
+    def put_notes(self, model: str, notes: Sequence[str]) -> None:
+        """Note something about a model's endpoint, each text once."""
+        self._write("INSERT OR IGNORE INTO notes VALUES (?, ?)", [(model, note) for note in notes])
 
     def get_many(self, keys: Sequence[str]) -> list[str | None]:
         """Stored scores (JSON texts), in order of ``keys``."""
@@ -328,7 +328,8 @@ def completion_to_json(completion: Completion) -> str:
             "token_logprobs": completion.token_logprobs,
             "top_logprobs": completion.top_logprobs,
             "usage": [usage.prompt, usage.completion, usage.reasoning, usage.calls, usage.unmetered, usage.cached],
-        },
+        }
+        | ({} if completion.seed is None else {"seed": completion.seed}),
         separators=(",", ":"),
     )
 
@@ -354,4 +355,5 @@ def completion_from_json(text: str) -> Completion:
             unmetered=unmetered,
             cached=cached,
         ),
+        seed=row.get("seed"),
     )
