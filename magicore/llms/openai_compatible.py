@@ -178,7 +178,7 @@ class OpenAICompatible:
             )
 
     async def _call(self, request: Request, *, prefill: bool) -> tuple[Any, int | None]:
-        """Send the request, leaving out what the endpoint refuses; the JSON of its answer, and the seed that was sent."""
+        """Send the request, leaving out what the endpoint refuses; the JSON of its answer, and the seed it had."""
         import openai
 
         while True:
