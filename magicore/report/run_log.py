@@ -13,6 +13,7 @@ from magicore import __version__
 from magicore.errors import StoreError
 from magicore.llms.calls import Call
 from magicore.runtime.observer import RunObserver
+from magicore.store.json_lines import unwritable
 from magicore.types import Problem, Result
 
 
@@ -40,7 +41,11 @@ class RunLog(RunObserver):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._file.close()
+        try:
+            self._file.close()
+        except OSError as failure:
+            if error is None:
+                raise unwritable(self._path, failure) from failure
 
     def started(self, problems: int | None) -> None:
         self._write("started", problems=problems, version=__version__)
@@ -70,7 +75,7 @@ class RunLog(RunObserver):
         try:
             self._file.write(json.dumps(row, default=str) + "\n")
         except OSError as error:
-            raise StoreError(f"the log {self._path} cannot be written: {error.strerror}") from error
+            raise unwritable(self._path, error) from error
 
 
 def call_row(call: Call) -> dict[str, Any]:

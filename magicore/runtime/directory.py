@@ -16,7 +16,7 @@ from magicore.errors import StoreError
 from magicore.runtime.run import ResultSink
 from magicore.store.chain_rows import result_chain_records
 from magicore.store.files import write_summary
-from magicore.store.json_lines import JsonLinesWriter, write_whole
+from magicore.store.json_lines import JsonLinesWriter, remains, write_whole
 from magicore.store.locking import LOCK, is_network, locked
 from magicore.store.result_rows import result_row
 from magicore.store.review_rows import review_rows
@@ -54,6 +54,8 @@ def open_directory(path: Path, config: RunConfig, *, force: bool = False) -> Ite
     except OSError as error:
         raise StoreError(f"run directory {path} cannot be used: {error.strerror}") from error
     with locked(path, network=network):
+        for remnant in remains(path, (CONFIG, *OUTPUTS)):
+            remnant.unlink(missing_ok=True)
         fresh = not saved.exists() or saved.read_text(encoding="utf-8") != text
         if fresh:
             for name in OUTPUTS:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from secrets import token_hex
 from typing import Any, NamedTuple, NoReturn
@@ -12,6 +14,7 @@ from typing import Any, NamedTuple, NoReturn
 from magicore.errors import InputError, StoreError
 
 _BOM = b"\xef\xbb\xbf"
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 
@@ -165,11 +168,24 @@ class JsonLinesWriter:
 
     def abandon(self) -> None:
         """Leave no trace."""
-        self._file.close()
+        with suppress(OSError):  # what could not be written is not wanted any more
+            self._file.close()
         self._fresh.unlink(missing_ok=True)
 
     def _error(self, error: OSError) -> StoreError:
-        return StoreError(f"{self._path}: cannot be written ({error.strerror or error})")
+        return unwritable(self._path, error)
+
+
+def remains(folder: Path, names: Iterable[str]) -> Iterator[Path]:
+    """What writers of these files left behind in a folder when their process died."""
+    for name in names:
+        yield from folder.glob(f".{name}.*.tmp")
+
+
+def unwritable(path: Path, error: OSError) -> StoreError:
+    """The sentence for a file that cannot be written."""
+    remedy = "; make room and run the same command again" if error.errno in _NO_ROOM else ""
+    return StoreError(f"{path}: cannot be written ({error.strerror or error}){remedy}")
 
 
 def write_json_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> int:
@@ -205,7 +221,7 @@ def write_whole(path: Path, parts: Iterable[bytes]) -> None:
             os.fsync(file.fileno())
         fresh.replace(path)
     except OSError as error:
-        raise StoreError(f"{path}: cannot be written ({error.strerror or error})") from None
+        raise unwritable(path, error) from None
     finally:
         fresh.unlink(missing_ok=True)
 

@@ -11,10 +11,11 @@ import json
 import os
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from magicore.errors import StoreError
+from magicore.store.json_lines import unwritable
 
 LOCK = ".lock"
 NETWORK_TYPES = frozenset(
@@ -94,8 +95,9 @@ def _os_lock(path: Path) -> Iterator[None]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise _taken(path.parent, os.pread(file, 4096, 0).decode("utf-8", "replace")) from None
-        os.ftruncate(file, 0)
-        os.pwrite(file, _who().encode(), 0)
+        with suppress(OSError):  # on a full disk the lock is held without saying by whom
+            os.ftruncate(file, 0)
+            os.pwrite(file, _who().encode(), 0)
         yield
     finally:
         os.close(file)
@@ -116,8 +118,12 @@ def _lock_file(path: Path) -> Iterator[None]:
         except OSError as error:
             raise StoreError(f"the run's lock {path} cannot be made: {error.strerror}") from error
     try:
-        os.write(file, own.encode())
-        os.close(file)
+        try:
+            os.write(file, own.encode())
+        except OSError as error:  # a file that does not say whose it is would stand for ever
+            raise unwritable(path, error) from error
+        finally:
+            os.close(file)
         yield
     finally:
         path.unlink(missing_ok=True)

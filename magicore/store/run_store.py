@@ -98,9 +98,9 @@ class RunStore:
             self._db.executescript(_SCHEMA)
             found = self._get_meta("schema_version")
         except sqlite3.Error as error:
-            raise StoreError(
-                f"the store {path} cannot be opened ({error}); if it is damaged, move it away and run again"
-            ) from error
+            room = "make room and run the same command again; what was stored before is safe"
+            remedy = room if _is_of_the_disk(error) else "if it is damaged, move it away and run again"
+            raise StoreError(f"the store {path} cannot be opened ({error}); {remedy}") from error
         if found is None:
             self._set_meta("schema_version", str(SCHEMA_VERSION))
         elif not found.isdigit() or int(found) > SCHEMA_VERSION:
@@ -304,6 +304,11 @@ def _double(row: tuple[str, str, str, str, str]) -> FailedCall:
     _, model, problem, role, value = row
     usage = completion_from_json(value).usage
     return FailedCall(model, problem, role, "AlreadyDrawn", 1, 0, usage.prompt, usage.completion, 0.0)
+
+
+def _is_of_the_disk(error: sqlite3.Error) -> bool:
+    """Whether the disk is full or fails, rather than the file being no store."""
+    return str(getattr(error, "sqlite_errorname", "")).startswith(("SQLITE_FULL", "SQLITE_IOERR"))
 
 
 def _chunks(keys: Sequence[str]) -> Iterator[list[str]]:
