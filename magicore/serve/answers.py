@@ -51,9 +51,9 @@ def content_of(result: Result) -> Content:
     if result.answer is not None:  # recommended by reviewers, and written out by no chain
         note = "no chain has the winning answer, which reviewers recommend: the content is the answer alone"
         return Content(text=result.answer_text or result.answer, finish=_finish(result, "stop"), note=note)
-    kept = [chains[name] for name in result.rounds[-1].kept if name in chains] or list(chains.values())
-    if not kept:
+    if not chains:
         raise ValueError("the result has no chain")
+    kept = [chains[name] for name in result.rounds[-1].kept if name in chains] or list(chains.values())
     note = "no chain states an answer that can be read: the content is the chain with the best scores"
     return _shown(result, max(kept, key=_rank).chain, note)
 

@@ -43,7 +43,8 @@ class Account:
         self.lost += call.lost
         if isinstance(call.error, BadReply) and call.error.completion is not None:
             self.unreadable += Usage(prompt=call.error.prompt or 0, completion=call.error.completion)
-        self.notes.put_nowait(Note(choice, _line(call)))
+        if call.error is None or call.retry_in is not None:  # a failure for good is the request's answer, or none
+            self.notes.put_nowait(Note(choice, _line(call)))
 
 
 def _line(call: Call) -> str:
@@ -51,8 +52,7 @@ def _line(call: Call) -> str:
     if call.error is None:
         samples = "1 sample" if call.given == 1 else f"{call.given} samples"
         return f"{role}: {samples}, {call.usage.completion} tokens\n"
-    again = "" if call.retry_in is None else f"; again in {call.retry_in:.1f} s"
-    return f"{role}: a call failed ({type(call.error).__name__}){again}\n"
+    return f"{role}: a call failed ({type(call.error).__name__}); again in {call.retry_in or 0.0:.1f} s\n"
 
 
 class Watcher(RunObserver):

@@ -14,7 +14,7 @@ from starlette.responses import Response
 from magicore.serve.failures import Refusal, invalid, refusal_of
 from magicore.serve.gateway import Gateway
 from magicore.serve.responding import Responding, json_response, refusal_response
-from magicore.serve.wire import UNSUPPORTED, ChatCompletion, ChatRequest, ErrorBody, ModelBody, ModelList
+from magicore.serve.wire import ChatCompletion, ChatRequest, ErrorBody, ModelBody, ModelList, Unsupported
 
 log = logging.getLogger(__name__)
 router = APIRouter()
@@ -125,13 +125,13 @@ def _first_of(errors: Any) -> Refusal:
     where = [str(part) for part in found.get("loc", ()) if part != "body"]
     if found["type"] == "json_invalid":
         return invalid(f"the body is not JSON: {found.get('ctx', {}).get('error', 'it cannot be read')}")
-    if found["type"] == UNSUPPORTED:
-        field = str(found["ctx"]["field"])
-        return invalid(found["msg"], param=field, code="unsupported_parameter")
+    why = found.get("ctx", {}).get("error")
+    if isinstance(why, Unsupported):
+        return invalid(str(why), param=why.field, code="unsupported_parameter")
     param = ".".join(where) or None
     if found["type"] == "extra_forbidden":
         return invalid(f"there is no field {param} here; leave it out", param=param, code="unknown_parameter")
-    said = found["msg"]
+    said = str(why) if isinstance(why, ValueError) else found["msg"]
     return invalid(f"{param}: {said}" if param else said, param=param)
 
 

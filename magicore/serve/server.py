@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from magicore.errors import InputError, MagicoreError
+from magicore.errors import InputError
 from magicore.serve.app import require_serve
-from reward_models.errors import RewardModelError
 from reward_models.server import LOOPBACK
 
 if TYPE_CHECKING:
@@ -72,12 +71,13 @@ def run_server(
     )
     shown = f"[{host}]" if ":" in host else host
     with _listen(host, port) as listening, contextlib.suppress(KeyboardInterrupt), _terminated_as_interrupted():
-        Server(config).run(sockets=[listening])  # signals are raised again once it has stopped
-    failure = gateway.failure
-    if isinstance(failure, MagicoreError | RewardModelError):
-        raise failure
-    if failure is not None:
-        raise RuntimeError("the gateway could not be started") from failure
+        try:
+            Server(config).run(sockets=[listening])  # signals are raised again once it has stopped
+        except SystemExit:
+            if gateway.failure is None:
+                raise
+    if gateway.failure is not None:
+        raise gateway.failure
 
 
 @contextlib.contextmanager

@@ -9,13 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from magicore.answers.kinds import Kind
-
-UNSUPPORTED = "unsupported"
-"""The type of the validation error for a field that is refused by name."""
 
 ASKING_NOTHING: Final[Mapping[str, tuple[Any, ...]]] = {
     "audio": (),
@@ -43,8 +39,28 @@ WITHOUT_EFFECT: Final = frozenset({"metadata", "prompt_cache_key", "safety_ident
 """Fields that never change an answer, and are let through whatever they hold."""
 
 
+class Unsupported(ValueError):
+    """A field that is refused by name."""
+
+    def __init__(self, field: str) -> None:
+        super().__init__(f"{field} is not supported here; leave it out")
+        self.field = field
+
+
+def _whole_characters(text: str) -> str:
+    """The text, if it has no half of a surrogate pair, which no tokenizer and no server takes."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError("half of a surrogate pair is no character") from None
+    return text
+
+
+Text = Annotated[str, AfterValidator(_whole_characters)]
+
+
 class Strict(BaseModel):
-    """Takes the declared fields, each of its own JSON type; text must be valid Unicode."""
+    """Takes the declared fields, each of its own JSON type."""
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
@@ -53,14 +69,14 @@ class TextPart(Strict):
     """A part of a message's content; only text is taken."""
 
     type: Literal["text"]
-    text: str
+    text: Text
 
 
 class ChatMessage(Strict):
     """One message of the conversation."""
 
     role: Literal["system", "developer", "user", "assistant"]
-    content: str | Annotated[list[TextPart], Field(min_length=1)]
+    content: Text | Annotated[list[TextPart], Field(min_length=1)]
 
     @model_validator(mode="before")
     @classmethod
@@ -100,10 +116,10 @@ class MagicoreOptions(BaseModel):
     model_config = ConfigDict(extra="allow", strict=True, allow_inf_nan=False)
 
     kind: Kind | None = Field(default=None, description="How answers are read and compared; inferred if not given.")
-    choices: Annotated[list[str], Field(min_length=2, max_length=26)] | None = Field(
+    choices: Annotated[list[Text], Field(min_length=2, max_length=26)] | None = Field(
         default=None, description="The options of a multiple-choice question, in order from A; else read from the text."
     )
-    question: str | None = Field(
+    question: Text | None = Field(
         default=None,
         description="The question as reviewers and reward models read it; by default the last user message, with the "
         "turns before it.",
@@ -123,7 +139,7 @@ class MagicoreOptions(BaseModel):
 class ChatRequest(Strict):
     """A request for a chat completion."""
 
-    model: str = Field(
+    model: Text = Field(
         min_length=1,
         max_length=1000,
         description="A method, with options after a colon: weighted-self-consistency:k=8,weights=o.",
@@ -138,7 +154,7 @@ class ChatRequest(Strict):
     max_completion_tokens: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = Field(
         default=None, description="The same under OpenAI's newer name."
     )
-    stop: str | Annotated[list[str], Field(max_length=16)] | None = Field(
+    stop: Text | Annotated[list[Text], Field(max_length=16)] | None = Field(
         default=None, description="Strings that end a chain; reviews are not cut at them."
     )
     seed: Annotated[int, Field(ge=-(2**63), lt=2**63)] | None = Field(
@@ -157,16 +173,16 @@ class ChatRequest(Strict):
             return value
         for name, neutral in ASKING_NOTHING.items():
             if value.get(name) is not None and not any(_same(value[name], one) for one in neutral):
-                raise PydanticCustomError(UNSUPPORTED, "{field} is not supported here; leave it out", {"field": name})
+                raise Unsupported(name)
         return {name: held for name, held in value.items() if name not in ASKING_NOTHING and name not in WITHOUT_EFFECT}
 
     @model_validator(mode="after")
     def _agrees_with_itself(self) -> ChatRequest:
         limits = {self.max_tokens, self.max_completion_tokens} - {None}
         if len(limits) > 1:
-            raise PydanticCustomError("conflict", "max_tokens and max_completion_tokens differ; give one")
+            raise ValueError("max_tokens and max_completion_tokens differ; give one")
         if self.stream_options is not None and not self.stream:
-            raise PydanticCustomError("conflict", "stream_options needs stream: true")
+            raise ValueError("stream_options needs stream: true")
         return self
 
     @property
