@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from magicore.answers.kinds import KINDS
+from magicore.credentials import refuse_keys
 from magicore.datasets.shards import Shard
 from magicore.errors import InputError, UnknownNameError
 from magicore.llms.base import Sampling
@@ -93,6 +94,7 @@ class RunConfig:
                 raise InputError(f"{name} must be at least {minimum}, got {getattr(self, name)}")
         if self.limit is not None and self.limit < 1:
             raise InputError(f"limit must be at least 1, got {self.limit}")
+        refuse_keys({spec.name: getattr(self, spec.name) for spec in dataclasses.fields(self)})
         if self.shard is not None:
             Shard.read(self.shard)
         if self.temperature is not None and self.temperature < 0:
@@ -158,7 +160,8 @@ def _check(name: str, value: Any, declared: str) -> None:
     }
     wanted = declared.split(" | ", maxsplit=1)[0].split("[", maxsplit=1)[0]
     if not isinstance(value, accepted[wanted]) or (isinstance(value, bool) and wanted != "bool"):
-        raise InputError(f"setting {name} takes {'a table' if wanted == 'Mapping' else wanted}, not {value!r}")
+        given = "a table" if isinstance(value, Mapping) else repr(value)
+        raise InputError(f"setting {name} takes {'a table' if wanted == 'Mapping' else wanted}, not {given}")
 
 
 def config_toml(config: RunConfig) -> str:

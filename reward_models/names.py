@@ -28,6 +28,9 @@ _URL_AT = re.compile(rf"@(?={_SCHEME})", re.IGNORECASE)
 _URL_COMMA = re.compile(rf",(?={_SCHEME})", re.IGNORECASE)
 _ANY_URL = re.compile(r"@([A-Za-z][A-Za-z0-9+.\-]*)://")
 _PROVIDER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-+]*")
+_SECRET = re.compile(
+    r"https?://[^/\s,?#]*@|https?://\S*[?&][\w-]*(?:key|token|secret|password|sig|signature)=", re.IGNORECASE
+)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 
 
@@ -107,6 +110,11 @@ def parse_model_name(text: str) -> ModelName:
     return ModelName(provider=provider, name=name, revision=revision if hash_sign else None, urls=urls)
 
 
+def holds_secret(text: str) -> bool:
+    """Whether a text has a URL with a user name, a password, or a key among its parameters."""
+    return _SECRET.search(text) is not None
+
+
 def _engine(url: str) -> Engine:
     lowered = url.lower()
     if lowered.startswith("vllm+"):
@@ -121,9 +129,10 @@ def _check_url(url: str, shown: str) -> None:
         host, _ = parts.hostname, parts.port
     except ValueError as error:
         raise ValueError(f"model name {shown!r}: a URL cannot be read ({error})") from None
-    if parts.password is not None or parts.username is not None:
+    if parts.password is not None or parts.username is not None or holds_secret(url):
         raise ValueError(
-            f"model name {shown!r}: a URL holds a user name or password; name an environment variable by api_key_env"
+            f"model name {shown!r}: a URL holds a key, user name or password; name an environment variable by "
+            "api_key_env"
         )
     if not re.match(_SCHEME, url, re.IGNORECASE) or not host or re.search(r"[\s,]", url):
         raise ValueError(f"model name {shown!r}: {url!r} is no http(s)://, vllm+http(s):// or sglang+http(s):// URL")

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from urllib.parse import urlsplit
 
-from magicore.errors import CapabilityError
+from magicore.errors import CapabilityError, InputError
 from magicore.llms.base import Generation, Message, Request, Traits
 from magicore.llms.faults import connection_failed, refused_parameters, status_error, unreadable
 from magicore.llms.identity import request_seed
@@ -26,6 +26,7 @@ from magicore.llms.profile import EndpointProfile
 from magicore.llms.replies import UnreadableReply, read_reply
 from magicore.llms.streams import gather_stream
 from magicore.llms.transport import pooled_client, post_json
+from reward_models.names import holds_secret
 
 if TYPE_CHECKING:
     import httpx2
@@ -85,6 +86,9 @@ class OpenAICompatible:
         api_key: The key; never shown. ``None``: no key is needed.
         profile: What is known of the endpoint already, shared between replicas.
         options: How to talk to it.
+
+    Raises:
+        InputError: The address holds a key or password, which messages would show.
     """
 
     def __init__(
@@ -100,6 +104,8 @@ class OpenAICompatible:
         self.name = name
         self.model = model
         self.url = (url or os.environ.get("OPENAI_BASE_URL") or OPENAI_URL).rstrip("/")
+        if holds_secret(self.url):
+            raise InputError(f"the address of {name} holds a key or password; name its variable by api_key_env instead")
         self.options = options or EndpointOptions()
         self.profile = profile if profile is not None else EndpointProfile()
         self.traits = Traits(
