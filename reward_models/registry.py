@@ -49,6 +49,7 @@ OUTCOME_MODELS: dict[str, Builtin] = {
     "constant": Builtin("reward_models.scripted:constant_orm", "the same score for every solution, constant:0.5"),
     "cross-encoder": Builtin("reward_models.remote.pairs:load", "question and solution as a pair, by vLLM's /score"),
     "deepconf": Builtin("reward_models.confidence:deepconf", "group confidence from top log-probabilities"),
+    "embedded": Builtin("reward_models.families.embedded:load_orm", "SmolLM2-135M, trained on generated tasks"),
     "internlm2-1.8b-reward": Builtin("reward_models.families.internlm2_reward:load_small", "InternLM2-1.8B-reward"),
     "internlm2-20b-reward": Builtin("reward_models.families.internlm2_reward:load_20b", "InternLM2-20B-reward"),
     "internlm2-7b-reward": Builtin(
@@ -83,6 +84,7 @@ OUTCOME_MODELS: dict[str, Builtin] = {
 PROCESS_MODELS: dict[str, Builtin] = {
     "arithmetic": Builtin("reward_models.arithmetic:arithmetic", "checks the equations written in each step, by rule"),
     "constant": Builtin("reward_models.scripted:constant_prm", "the same score for every step, constant:0.5"),
+    "embedded": Builtin("reward_models.families.embedded:load_prm", "SmolLM2-135M, trained on generated tasks"),
     "erprm": Builtin("reward_models.families.erprm:load", "erPRM, entropy-regularised, on Llama 3.1"),
     "eurus-prm": Builtin(
         "reward_models.families.eurus_prm:load", "EurusPRM: implicit rewards against a reference model"

@@ -174,5 +174,5 @@ def test_where_the_cache_is(
         monkeypatch.delenv(name, raising=False)
     for name, value in {"HOME": "/home/me", **variables}.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(module.sys, "platform", platform)
+    monkeypatch.setattr("sys.platform", platform)
     assert cache_folder().as_posix() == ends

@@ -29,6 +29,7 @@ from magicore.cli.serve import serve
 from magicore.cli.serve_reward_model import serve_reward_model
 from magicore.cli.show import show
 from magicore.cli.tokens import tokens
+from magicore.cli.train import train
 from magicore.errors import MagicoreError
 from reward_models.errors import RewardModelError
 
@@ -70,6 +71,7 @@ app.command(name="serve")(serve)
 app.command(name="calibrate")(calibrate)
 app.command(name="serve-reward-model")(serve_reward_model)
 app.command(name="label-steps")(label_steps)
+app.command(name="train")(train)
 app.command(name="show")(show)
 app.command(name="replay")(replay)
 app.command(name="tokens")(tokens)

@@ -32,7 +32,10 @@ class Provider(NamedTuple):
 # One line a provider, in alphabetical order.
 PROVIDERS: dict[str, Provider] = {
     "azure": Provider("magicore.llms.providers:azure", "an Azure OpenAI deployment, azure:DEPLOYMENT[@URL]"),
-    "embedded": Provider("magicore.llms.embedded:embedded", "SmolLM2-135M-Instruct, runs here without key or network"),
+    "embedded": Provider(
+        "magicore.llms.embedded:embedded",
+        "SmolLM2-135M, trained on generated tasks, runs here; embedded:base is untouched",
+    ),
     "hf": Provider("magicore.llms.local:local", "a Hugging Face model run here, hf:ID_OR_FOLDER[#REVISION]"),
     "openai": Provider("magicore.llms.providers:openai", "any OpenAI-compatible endpoint, openai:NAME[@URL[,URL...]]"),
     "recorded": Provider("magicore.llms.providers:recorded", "replays recorded responses, recorded:FILE"),

@@ -56,7 +56,7 @@ def factory(family: Family, checkpoint: str | None = None) -> Callable[..., Fami
                 api_key_env=api_key_env,
             )
         try:
-            opened, placement, words = open_local(
+            adapted, opened, placement, words = open_local(
                 family,
                 name,
                 checkpoint,
@@ -68,10 +68,10 @@ def factory(family: Family, checkpoint: str | None = None) -> Callable[..., Fami
             )
             from reward_models.local.load import load_engine
 
-            engine = load_engine(family, opened, placement)
+            engine = load_engine(adapted, opened, placement)
         except RewardModelError as error:
             raise named(error, name) from error
-        return assemble(family, name, words, engine, settings, cache)
+        return assemble(adapted, name, words, engine, settings, cache)
 
     load.__doc__ = f"{family.name}: {family.source}."
     return load
@@ -87,8 +87,9 @@ def open_local(
     quantize: Quantize | None,
     budget: int | None,
     tokenizer: str | None,
-) -> tuple[Checkpoint, Placement, TextTokenizer]:
-    """Checkpoint, placement and tokenizer, the tokenizer checked before gigabytes are read.
+) -> tuple[Family, Checkpoint, Placement, TextTokenizer]:
+    """The family as the checkpoint has it, checkpoint, placement and tokenizer, the tokenizer checked before gigabytes
+    are read.
 
     Raises:
         MissingExtraError: PyTorch or transformers is not installed.
@@ -101,8 +102,9 @@ def open_local(
     where = name.name or default or family.checkpoint
     opened = Checkpoint.open(where, revision=name.revision, safe_revision=family.safe_revision)
     words = load_tokenizer(tokenizer or opened)
+    family = family.adapted(opened.declared, words)
     family.check_tokenizer(words)
-    return opened, Placement(device=device, dtype=dtype, quantize=quantize, budget=budget), words
+    return family, opened, Placement(device=device, dtype=dtype, quantize=quantize, budget=budget), words
 
 
 def assemble(

@@ -103,7 +103,7 @@ def load(  # noqa: PLR0913 - the registry reads the options that exist from this
     from reward_models.local.load import load_engine
 
     try:
-        opened, placement, words = open_local(
+        _, opened, placement, words = open_local(
             FAMILY, name, None, device=device, dtype=dtype, quantize=quantize, budget=budget, tokenizer=tokenizer
         )
         policy = load_engine(FAMILY, opened, placement)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from reward_models.errors import CheckpointError, StepCountError, TagInTextError
 from reward_models.families.heads import Head
@@ -36,6 +36,8 @@ class Family:
         safe_revision: A revision of it with safetensors weights, where the main one has none.
         tokens: Texts and the one id each must have; checked at loading, so that a wrong tokenizer is noticed.
         architectures: Those the checkpoint's configuration may name; empty means any decoder.
+        adapt: What a checkpoint's ``reward_model.json`` declares, and its tokenizer, to the family as that checkpoint
+            writes it: for models trained here on another vocabulary.
         version: Raised whenever ``write`` changes, so that cached scores are not mixed.
     """
 
@@ -52,7 +54,20 @@ class Family:
     safe_revision: str | None = None
     tokens: Mapping[str, int] = field(default_factory=dict)
     architectures: tuple[str, ...] = ()
+    adapt: Callable[[Family, Mapping[str, Any], TextTokenizer], Family] | None = None
     version: int = 1
+
+    def adapted(self, declared: Mapping[str, Any] | None, tokenizer: TextTokenizer) -> Family:
+        """The family for a checkpoint that declares its own format; itself where it declares none.
+
+        Raises:
+            CheckpointError: The checkpoint was trained as another family.
+        """
+        if declared is None:
+            return self
+        if declared.get("family") != self.name:
+            raise CheckpointError(f"it was trained as {declared.get('family')}, not as {self.name}")
+        return self if self.adapt is None else self.adapt(self, declared, tokenizer)
 
     def check_tokenizer(self, tokenizer: TextTokenizer) -> None:
         """Raise unless the tokenizer gives the ids that the family reads.

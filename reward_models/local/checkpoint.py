@@ -21,14 +21,18 @@ from torch import Tensor
 
 from reward_models.errors import CheckpointError
 
+ADAPTER_CONFIG = "adapter_config.json"
 _SMALL_FILES = ("*.json", "*.model", "*.txt", "*.jinja", "*.tiktoken", "reward_head.pt")
 
 
 class Checkpoint:
     """A folder with a configuration, a tokenizer and weights.
 
-    ``safe_revision`` is named where its weights have to be refused.
+    ``safe_revision`` is named where its weights have to be refused. ``declared`` is what the folder says of its own
+    input format, in ``reward_model.json`` as ``magicore train`` writes it.
     """
+
+    DECLARED = "reward_model.json"
 
     def __init__(
         self, folder: Path, *, name: str, revision: str | None = None, safe_revision: str | None = None
@@ -42,16 +46,25 @@ class Checkpoint:
         except (OSError, ValueError) as error:
             raise CheckpointError(f"{folder / 'config.json'} cannot be read ({error})", model=name) from error
         self._files = self._index()
+        self.declared: dict[str, Any] | None = None
+        if (folder / self.DECLARED).is_file():
+            from reward_models.local.adapter import read_declared
+
+            self.declared = read_declared(folder)
 
     @classmethod
     def open(cls, where: str, *, revision: str | None = None, safe_revision: str | None = None) -> Checkpoint:
-        """A local folder, or a Hub id, which is downloaded once.
+        """A local folder, of a whole model or a LoRA adapter, or a Hub id, which is downloaded once.
 
         Raises:
             CheckpointError: It is neither, or it is damaged.
         """
         path = Path(where).expanduser()
         if path.is_dir():
+            if (path / ADAPTER_CONFIG).is_file() and not (path / "config.json").is_file():
+                from reward_models.local.adapter import open_adapter
+
+                return open_adapter(path)
             return cls(path, name=where, safe_revision=safe_revision)
         if where.startswith((".", "/", "~")):
             raise CheckpointError(f"there is no folder {where}", model=where)
@@ -130,6 +143,9 @@ class Checkpoint:
     def beside(self, file: str) -> dict[str, Tensor]:
         """A small file of tensors next to the weights, read weights-only."""
         return self._read_pickled(self.folder / file)
+
+    def finish(self, model: Any) -> None:
+        """Whatever remains to be done to a backbone that was loaded from the folder; nothing, for a whole model."""
 
     def check_readable(self) -> None:
         """Raise if ``.bin`` weights hold anything but tensors, before a model is built.

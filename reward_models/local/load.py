@@ -19,6 +19,7 @@ from reward_models.families.family import Family
 from reward_models.families.reading import Engine
 from reward_models.families.tokens import TextTokenizer
 from reward_models.local import internlm2
+from reward_models.local.adapter import AdaptedCheckpoint
 from reward_models.local.checkpoint import Checkpoint
 from reward_models.local.device import check_fits, choose_device, choose_format
 from reward_models.local.engine import LocalEngine, ReplicatedEngine
@@ -134,6 +135,9 @@ def _load_backbone(checkpoint: Checkpoint, quantize: Quantize | None, dtype: tor
             f"its weights lack {len(missing)} tensors, such as {missing[0]}: it is another kind of model",
             model=checkpoint.name,
         )
+    if quantize and isinstance(checkpoint, AdaptedCheckpoint):
+        raise CheckpointError("an adapter cannot be merged into quantised weights", model=checkpoint.name)
+    checkpoint.finish(model)
     return model.eval()
 
 

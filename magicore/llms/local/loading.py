@@ -26,6 +26,9 @@ from huggingface_hub.errors import (
 from safetensors import SafetensorError
 
 from magicore.errors import CapabilityError, InputError
+from reward_models.errors import CheckpointError
+from reward_models.errors import MissingExtraError as MissingRewardExtraError
+from reward_models.local.adapter import Adapter, base_of, is_adapter
 
 DEVICES = ("auto", "cpu", "cuda", "mps")
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
@@ -38,11 +41,15 @@ _SAMPLED_BYTES = 1 << 16
 
 @dataclass(frozen=True, kw_only=True)
 class Checkpoint:
-    """Where a model's files are, and what identifies them: a folder, or a Hub id at a commit."""
+    """Where a model's files are, and what identifies them: a folder, or a Hub id at a commit.
+
+    ``adapters`` are LoRA adapters that are merged into the weights, in this order.
+    """
 
     source: str
     fingerprint: str
     revision: str | None = None
+    adapters: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,6 +88,8 @@ def find_checkpoint(name: str, revision: str | None) -> Checkpoint:
         InputError: A folder lacks a file, or the Hub has no such model or cannot be reached.
     """
     folder = Path(name).expanduser()
+    if is_adapter(folder):
+        return _with_adapter(folder)
     if folder.is_dir():
         _check_folder(folder)
         return Checkpoint(source=str(folder), fingerprint=_folder_fingerprint(folder))
@@ -158,6 +167,11 @@ def load(checkpoint: Checkpoint, device: torch.device, dtype: torch.dtype) -> Lo
             )
         except (OSError, ValueError, ImportError, SafetensorError) as error:
             raise InputError(f"{checkpoint.source}: cannot be loaded ({_first_line(error)})") from error
+    try:
+        for adapter in checkpoint.adapters:
+            Adapter(adapter).merge(model)
+    except CheckpointError as error:
+        raise InputError(str(error)) from error
     return prepare(model, tokenizer, device)
 
 
@@ -205,6 +219,22 @@ def quiet() -> Iterator[None]:
         logging.set_verbosity(level)
         if bars:
             logging.enable_progress_bar()
+
+
+def _with_adapter(folder: Path) -> Checkpoint:
+    """The base of an adapter folder, the adapter over it."""
+    try:
+        adapter = Adapter(folder)
+        where = base_of(folder, adapter.base)
+    except (CheckpointError, MissingRewardExtraError) as error:
+        raise InputError(str(error)) from error
+    base = find_checkpoint(str(where), None)
+    return Checkpoint(
+        source=base.source,
+        fingerprint=f"{base.fingerprint}+{adapter.fingerprint}",
+        revision=base.revision,
+        adapters=(*base.adapters, folder),
+    )
 
 
 def _check_folder(folder: Path) -> None:
