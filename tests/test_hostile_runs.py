@@ -237,12 +237,12 @@ def test_a_key_in_a_configuration_is_refused_without_being_shown() -> None:
 def test_what_an_endpoint_refuses_is_said_of_the_run_and_of_no_problem(tmp_path: Path) -> None:
     with running(HostileEndpoint(habits=Habits(refused=("top_p",)))) as endpoint:
         runs = [
-            go(endpoint, 4, tmp_path / str(concurrency), method="self-consistency", k=2, concurrency=concurrency)
+            go(endpoint, 4, tmp_path / str(concurrency), method="cot", concurrency=concurrency)
             for concurrency in (1, 8)
         ]
         before = (tmp_path / "1" / "results.jsonl").read_bytes()
         (tmp_path / "1" / "results.jsonl").unlink()
-        again = go(endpoint, 4, tmp_path / "1", method="self-consistency", k=2, concurrency=1)  # from the store alone
+        again = go(endpoint, 4, tmp_path / "1", method="cot", concurrency=1)  # from the store alone
     sentence = f"openai:{endpoint.model}@{','.join(endpoint.urls)} refuses top_p, which is left out from now on"
     assert [run.summary["warnings"] for run in runs] == [[sentence]] * 2
     assert not any("refuses" in warning for run in runs for result in run.results for warning in result.warnings)
