@@ -49,7 +49,8 @@ class RunConfig:
         calibration: ``batch``, ``first`` (the published code's), ``running``, or a saved calibration file.
         seed: The run's seed.
         deterministic: Local models in fp32 with a fixed batch order.
-        device, dtype: Where and how local models run.
+        device, dtype: Where and how local models run. With ``auto`` each machine takes what it is fast with; machines
+            that share a run or a cache need one dtype, since another precision gives other samples.
         concurrency: Problems worked on at once.
         cache: A store file that runs share: what it has is not paid for again.
         budget: Limits, ``{"run.tokens": 1e6, "problem.seconds": 60}``: of ``run`` or ``problem``, on ``tokens``,

@@ -76,7 +76,7 @@ def embedded(
     mark = source.fingerprint if policy is None else f"{source.fingerprint}+{_read(policy).fingerprint}"
     return LocalModel(
         name=str(name),
-        fingerprint=f"{mark}-{precision_mark(dtype, deterministic=deterministic)}",
+        fingerprint=f"{mark}-{precision_mark(precision, deterministic=deterministic)}",
         load=lambda: load_embedded(source, place, precision, adapter=policy),
         rows=rows,
         deterministic=deterministic,

@@ -39,7 +39,7 @@ def local(
     precision = choose_dtype(dtype, place, deterministic=deterministic)
     return LocalModel(
         name=str(name),
-        fingerprint=f"{checkpoint.fingerprint}-{precision_mark(dtype, deterministic=deterministic)}",
+        fingerprint=f"{checkpoint.fingerprint}-{precision_mark(precision, deterministic=deterministic)}",
         load=lambda: load(checkpoint, place, precision),
         rows=rows,
         deterministic=deterministic,

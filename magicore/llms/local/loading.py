@@ -288,13 +288,9 @@ def _seconds(dtype: torch.dtype) -> float:
     return best
 
 
-def precision_mark(name: str, *, deterministic: bool) -> str:
-    """How the precision enters a model's fingerprint: as asked for, not as found, so that a run that is resumed on
-    another machine still knows its samples.
-    """
-    return (
-        "float32-fixed" if deterministic and name == "auto" else f"{_SHORT.get(name, name)}{'-fixed' * deterministic}"
-    )
+def precision_mark(precision: torch.dtype, *, deterministic: bool) -> str:
+    """How the precision enters a model's fingerprint: as it is, not as asked for, since another gives other samples."""
+    return f"{str(precision).removeprefix('torch.')}{'-fixed' * deterministic}"
 
 
 def _unreachable(name: str) -> InputError:
