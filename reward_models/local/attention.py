@@ -53,34 +53,56 @@ class Span:
 
 
 def attend(query: Tensor, key: Tensor, value: Tensor, spans: Sequence[Span], scale: float) -> Tensor:
-    """Attention one span at a time, by matrix products: best where a call is cheap, as on a CPU."""
-    out = torch.empty_like(query)
-    block = min(_BLOCK, max((span.rows.size for span in spans), default=0))
-    later = torch.full((block, block), float("-inf"), dtype=query.dtype, device=query.device).triu_(1)
-    later = later.repeat_interleave(query.shape[2], dim=0)
+    """Attention one span at a time, by the fused kernel: best where a call is cheap, as on a CPU.
+
+    The query heads of a key head are rows of one matrix, so that the kernel reads each key once for all of them.
+    """
+    out = _token_major(query)
+    group = query.shape[2]
+    causal = _CausalMask(query, spans)
     for span in spans:
         keys, values = _gather(key, span), _gather(value, span)
-        for begin in range(0, span.rows.size, block):
-            rows = Range(span.rows.begin + begin, min(span.rows.begin + begin + block, span.rows.end))
+        for begin in range(0, span.rows.size, _BLOCK):
+            rows = Range(span.rows.begin + begin, min(span.rows.begin + begin + _BLOCK, span.rows.end))
             if span.offsets is None:
                 seen = span.shared + begin + rows.size
-                scores = _scores(query, keys[:, :seen], rows, scale)
-                scores[..., seen - rows.size :] += later[: scores.shape[1], : rows.size]
+                mask = causal.last(rows.size, seen)
             else:
                 seen = span.shared + span.keys.size
-                scores = _scores(query, keys, rows, scale)
                 offsets = torch.tensor(span.offsets[begin : begin + rows.size], device=query.device)
-                hidden = torch.arange(-span.shared, span.keys.size, device=query.device) > offsets[:, None]
-                scores.masked_fill_(hidden.repeat_interleave(query.shape[2], dim=0), float("-inf"))
-            mixed = torch.bmm(torch.softmax(scores, dim=-1), values[:, :seen])
-            out[:, rows.begin : rows.end] = mixed.view(query.shape[0], rows.size, *query.shape[2:])
+                mask = torch.arange(-span.shared, span.keys.size, device=query.device) <= offsets[:, None]
+                mask = mask.repeat_interleave(group, dim=0)
+            mixed = scaled_dot_product_attention(
+                query[None, :, rows.begin : rows.end].flatten(2, 3),
+                keys[None, :, :seen],
+                values[None, :, :seen],
+                attn_mask=mask,
+                scale=scale,
+            )
+            out[:, rows.begin : rows.end] = mixed[0].unflatten(1, (rows.size, group))
     return out
 
 
-def _scores(query: Tensor, keys: Tensor, rows: Range, scale: float) -> Tensor:
-    matrix = query[:, rows.begin : rows.end].flatten(1, 2)
-    scores = query.new_empty(matrix.shape[0], matrix.shape[1], keys.shape[1])
-    return torch.baddbmm(scores, matrix, keys.transpose(1, 2), beta=0, alpha=scale, out=scores)
+class _CausalMask:
+    """One large mask, of which each call's is a part: zeros, then a triangle of minus infinity."""
+
+    def __init__(self, query: Tensor, spans: Sequence[Span]) -> None:
+        whole = [span for span in spans if span.offsets is None]
+        self._group = query.shape[2]
+        self._before = max((span.shared + span.rows.size for span in whole), default=0)
+        block = min(_BLOCK, max((span.rows.size for span in whole), default=0))
+        later = torch.full((block, block), float("-inf"), dtype=query.dtype, device=query.device).triu_(1)
+        mask = torch.cat([later.new_zeros(block, self._before), later], dim=1)
+        self._mask = mask.repeat_interleave(self._group, dim=0)
+
+    def last(self, rows: int, seen: int) -> Tensor:
+        """The mask of ``rows`` queries that see ``seen`` keys, the last ``rows`` of them causally."""
+        return self._mask[: rows * self._group, self._before + rows - seen : self._before + rows]
+
+
+def _token_major(query: Tensor) -> Tensor:
+    """Room for outputs of the queries' shape in which one token's heads lie side by side, as the next product reads."""
+    return torch.empty_like(query.transpose(0, 1), memory_format=torch.contiguous_format).transpose(0, 1)
 
 
 def _gather(tensor: Tensor, span: Span) -> Tensor:
@@ -102,7 +124,7 @@ def attend_batched(
     Spans with equally long contexts and about equal lengths (at most ``waste`` padding) go into one call. Padding is at
     the end of a causal sequence, where no real query sees it, so no mask has to be read.
     """
-    out = torch.empty_like(query)
+    out = _token_major(query)
     heads, _, group, width = query.shape
     for batch in _batches([span for span in spans if span.offsets is None], waste):
         longest, shared = batch[0].keys.size, batch[0].shared

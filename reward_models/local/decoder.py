@@ -10,12 +10,13 @@ Equality with the transformers forward pass is tested for every architecture in 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.linalg import vector_norm
 from torch.nn.functional import linear
 
 from reward_models.local.attention import Range, Span, attend, attend_batched
@@ -26,6 +27,9 @@ ARCHITECTURES = frozenset({"llama", "mistral", "qwen2", "qwen3"})
 
 _STATIC_ROPE = frozenset({"default", "linear", "llama3", "yarn"})
 """Rotary embeddings whose angles depend on the position alone, not on the length of the sequence."""
+
+_CACHED = 1 << 17
+"""Float32 values that passes over the same rows keep in a CPU core's second-level cache, with room for results."""
 
 Project = Callable[[Tensor], Tensor]
 
@@ -105,13 +109,13 @@ class _Plan:
 class PackedDecoder:
     """The backbone's forward pass, one pack of a forest at a time."""
 
-    def __init__(self, backbone: Any, *, rows: int = 1024) -> None:
+    def __init__(self, backbone: Any, *, rows: int = 2048) -> None:
         """Lay the weights out.
 
         Args:
             backbone: A transformers decoder that :func:`supports` accepts.
-            rows: How many tokens go through the linear part of a layer at a time. It bounds memory and, on a CPU, keeps
-                intermediate values in the cache.
+            rows: How many tokens go through the linear part of a layer at a time, which bounds memory. Each product has
+                a fixed cost (a CPU lays the weights out anew), so few large ones are best.
         """
         config = backbone.config
         self.backbone = backbone
@@ -160,14 +164,13 @@ class PackedDecoder:
         kept.pairs.update(stored)
         kept.drop_except(pack.keep)
         norm = self.backbone.norm
-        return _norm(hidden, norm.weight.float(), norm.variance_epsilon)
+        return _norm(hidden, norm.weight.float(), norm.variance_epsilon, torch.float32)
 
     def _angles(self, hidden: Tensor, positions: Tensor) -> Tensor:
-        """Cosines and sines, ``[2, tokens, 1, width / 2]``; both halves of a head share them."""
-        both = torch.stack(
-            [part[0, :, None, : self.width // 2] for part in self.backbone.rotary_emb(hidden, positions[None])]
-        )
-        return both.contiguous()
+        """Cosines and sines, ``[2, tokens, 1, width]``, the sines of a head's first half negated."""
+        cosine, sine = (part[0, :, None].float() for part in self.backbone.rotary_emb(hidden.float(), positions[None]))
+        half = self.width // 2
+        return torch.stack([cosine, torch.cat([-sine[..., :half], sine[..., half:]], dim=-1)])
 
     def _buffers(self, hidden: Tensor, plan: _Plan, kept: Kept, depth: int) -> tuple[Tensor, Tensor]:
         """Room for the keys and values of a layer, those of earlier packs filled in."""
@@ -188,7 +191,7 @@ class PackedDecoder:
         query = torch.empty(shape, dtype=self.dtype, device=hidden.device)
         for begin in range(0, hidden.shape[0], self.rows):
             part = slice(begin, min(begin + self.rows, hidden.shape[0]))
-            states = _norm(hidden[part], layer.norm, layer.epsilon)
+            states = _norm(hidden[part], layer.norm, layer.epsilon, self.dtype)
             if rows is None:
                 queries, keys, values = layer.query_key_value(states)
                 self._place_queries(layer, queries, angles[:, part], query[:, part])
@@ -199,7 +202,7 @@ class PackedDecoder:
             _rotate(keys, angles[:, part], key[:, place].transpose(0, 1))
             value[:, place] = values.unflatten(-1, (self.kv_heads, self.width)).transpose(0, 1)
         if rows is not None:
-            queries = layer.query(_norm(hidden[rows], layer.norm, layer.epsilon))
+            queries = layer.query(_norm(hidden[rows], layer.norm, layer.epsilon, self.dtype))
             self._place_queries(layer, queries, angles[:, rows], query)
         return query
 
@@ -212,8 +215,8 @@ class PackedDecoder:
         for begin in range(0, hidden.shape[0], self.rows):
             states = hidden[begin : begin + self.rows]
             heads = mixed[:, begin : begin + self.rows].transpose(0, 1).flatten(1)
-            states += layer.out(heads)
-            states += layer.mlp(_norm(states, layer.mlp_norm, layer.epsilon))
+            _add(states, layer.out(heads))
+            _add(states, layer.mlp(_norm(states, layer.mlp_norm, layer.epsilon, self.dtype)))
 
 
 class _Layer:
@@ -222,8 +225,8 @@ class _Layer:
     def __init__(self, layer: Any) -> None:
         attention, mlp = layer.self_attn, layer.mlp
         self.device: torch.device = layer.input_layernorm.weight.device
-        self.norm: Tensor = layer.input_layernorm.weight
-        self.mlp_norm: Tensor = layer.post_attention_layernorm.weight
+        self.norm: Tensor = layer.input_layernorm.weight.float()
+        self.mlp_norm: Tensor = layer.post_attention_layernorm.weight.float()
         self.epsilon: float = layer.input_layernorm.variance_epsilon
         self.query_norm: Project = getattr(attention, "q_norm", _same)
         self.key_norm: Project = getattr(attention, "k_norm", _same)
@@ -283,16 +286,42 @@ def _same(states: Tensor) -> Tensor:
     return states
 
 
-def _norm(states: Tensor, weight: Tensor, epsilon: float) -> Tensor:
-    """Root-mean-square norm of float32 states, in the number format of the weight."""
-    factor = torch.rsqrt(states.square().mean(-1, keepdim=True) + epsilon)
-    return (states * factor).to(weight.dtype) * weight
+def _norm(states: Tensor, weight: Tensor, epsilon: float, dtype: torch.dtype) -> Tensor:
+    """Root-mean-square norm of float32 states, computed in float32 and rounded once, to ``dtype``."""
+    normed = torch.empty_like(states, dtype=dtype)
+    for part in _in_cache(states):
+        rows = states[part]
+        length = vector_norm(rows, dim=-1, keepdim=True)
+        factor = length.square_().div_(states.shape[-1]).add_(epsilon).rsqrt_()
+        normed[part] = (rows * factor).mul_(weight)
+    return normed
 
 
 def _rotate(states: Tensor, angles: Tensor, out: Tensor) -> None:
-    """Rotary embedding: turn the pairs formed by the two halves of each head, and write the result into ``out``."""
+    """Rotary embedding: turn the pairs formed by the two halves of each head, and write the result into ``out``.
+
+    Computed in float32 and rounded once.
+    """
     half = states.shape[-1] // 2
-    first, second = states[..., :half], states[..., half:]
     cosine, sine = angles[0], angles[1]
-    torch.mul(first, cosine, out=out[..., :half]).addcmul_(second, sine, value=-1)
-    torch.mul(second, cosine, out=out[..., half:]).addcmul_(first, sine)
+    for part in _in_cache(states):
+        rows = states[part].float()
+        turned = rows * cosine[part]
+        turned[..., :half].addcmul_(rows[..., half:], sine[part, ..., :half])
+        turned[..., half:].addcmul_(rows[..., :half], sine[part, ..., half:])
+        out[part] = turned
+
+
+def _add(states: Tensor, change: Tensor) -> None:
+    """Add in place."""
+    for part in _in_cache(states):
+        states[part] += change[part]
+
+
+def _in_cache(states: Tensor) -> Iterator[slice]:
+    """Runs of rows whose float32 values fit a CPU core's cache, so that passes over them do not wait for memory."""
+    rows = len(states)
+    if states.device.type != "cpu":
+        return iter([slice(0, rows)])
+    step = max(1, _CACHED * torch.get_num_threads() * rows // max(1, states.numel()))
+    return (slice(begin, begin + step) for begin in range(0, rows, step))

@@ -129,7 +129,12 @@ class Pack:
 
 
 def pack(forest: Forest, budget: int) -> list[Pack]:
-    """Cut the forest, in depth-first order, into packs of at most ``budget`` tokens (at least one segment each)."""
+    """Cut the forest, in depth-first order, into packs of at most ``budget`` tokens (at least one segment each).
+
+    Packs are about equally large: a small one would cost nearly as much as a full one.
+    """
+    fewest = -(-forest.tokens // budget)
+    budget = min(budget, forest.tokens // max(1, fewest) + max((len(s.ids) for s in forest.segments), default=0))
     groups: list[list[int]] = []
     used = 0
     for index, segment in enumerate(forest.segments):
