@@ -14,6 +14,7 @@ from magicore.cli.ablate import ablate
 from magicore.cli.calibrate import calibrate
 from magicore.cli.check_reward_model import check_reward_model
 from magicore.cli.demo import demo
+from magicore.cli.evaluate_reward_model import evaluate_reward_model
 from magicore.cli.export import export
 from magicore.cli.grade import grade
 from magicore.cli.hostile_endpoint import hostile_endpoint
@@ -72,6 +73,7 @@ app.command(name="calibrate")(calibrate)
 app.command(name="serve-reward-model")(serve_reward_model)
 app.command(name="label-steps")(label_steps)
 app.command(name="train")(train)
+app.command(name="evaluate-reward-model")(evaluate_reward_model)
 app.command(name="show")(show)
 app.command(name="replay")(replay)
 app.command(name="tokens")(tokens)
