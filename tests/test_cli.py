@@ -200,3 +200,24 @@ def test_a_missing_key_is_one_sentence(
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     assert call(monkeypatch, "run", "--method", "cot", "--model", "openai:gpt-4o-mini", "--data", data) != 0
     assert "OPENAI_API_KEY" in capsys.readouterr().err
+
+
+def test_a_run_goes_on_from_its_directory_alone(
+    script: str, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    arguments = ["run", "--method", "self-consistency", "--model", script, "--data", data, "--k", 2, "-o", "k=3"]
+    assert call(monkeypatch, *arguments, "--out", out) == 0
+    results = (out / "results.jsonl").read_bytes()
+    (out / "results.jsonl").unlink()
+    (tmp_path / "adder_model.py").write_text("def answer(request, index):\n    raise AssertionError('asked again')\n")
+    sys.modules.pop("adder_model")
+    assert call(monkeypatch, "run", "--resume", out) == 0
+    assert (out / "results.jsonl").read_bytes() == results
+    for wrong, sentence in (
+        (["--resume", out, "--out", out], "leave --config and --out out"),
+        (["--resume", tmp_path / "none"], "holds no run"),
+        (["--resume", out, "--k", 5], "options differ"),
+    ):
+        assert call(monkeypatch, "run", *wrong) == 1
+        assert sentence in " ".join(capsys.readouterr().err.split())

@@ -35,6 +35,10 @@ Field = Annotated[
 ]
 Limit = Annotated[int | None, typer.Option("--limit", help="Take at most so many problems.")]
 Offset = Annotated[int | None, typer.Option("--offset", help="Skip so many problems first.")]
+Resume = Annotated[
+    Path | None,
+    typer.Option("--resume", metavar="DIR", help="Go on with the run in DIR: its settings, its problems, its store."),
+]
 ShardOption = Annotated[
     str | None, typer.Option("--shard", metavar="I/N", help="Take one of N shards of the problems, 1/N to N/N.")
 ]

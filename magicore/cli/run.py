@@ -16,6 +16,7 @@ def run(
     prm: opt.Prm = None,
     data: opt.Data = None,
     out: opt.Out = None,
+    resume: opt.Resume = None,
     k: opt.K = None,
     iterations: opt.Iterations = None,
     router: opt.Router = None,
@@ -50,8 +51,10 @@ def run(
     json: opt.Json = False,
 ) -> None:
     """Run one method over a batch of problems and write results, chains, calibration, timings and a summary."""
-    from magicore.cli.running import run_with_progress
+    from magicore.cli.running import resumed, run_with_progress
 
+    if resume is not None:
+        config, out = resumed(resume, config, out)
     settings: dict[str, Any] = opt.given(
         {
             "method": method,

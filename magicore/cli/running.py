@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,6 +18,7 @@ from magicore.api import Approval, solve_batch
 from magicore.errors import InputError, MagicoreError
 from magicore.report.tables import method_table, show, verdict_table
 from magicore.runtime.batch import Run
+from magicore.runtime.directory import CONFIG, saved_config
 from magicore.runtime.estimate import ASK_ABOVE_CALLS, Estimate
 
 EXIT_INTERRUPTED = 130
@@ -43,6 +45,20 @@ class AskTerminal(Approval):
             )
         if not typer.confirm("go on?", err=True):
             raise InputError("not started")
+
+
+def resumed(directory: Path, config: Path | None, out: Path | None) -> tuple[Path, Path]:
+    """The configuration and the directory of a run that is to go on.
+
+    Raises:
+        InputError: another configuration or directory is given beside it, or the run's problems came from Python.
+        StoreError: there is no run in the directory.
+    """
+    if config is not None or out is not None:
+        raise InputError("--resume takes settings and store from its directory: leave --config and --out out")
+    if "data" not in saved_config(directory):
+        raise InputError(f"the problems of {directory} were given from Python, so it can go on from there only")
+    return directory / CONFIG, directory
 
 
 def run_with_progress(
@@ -92,8 +108,16 @@ def show_run(finished: Run, out: Path | None, *, as_json: bool = False) -> None:
     if out is not None:
         notes.print(f"written to {out}")
     if finished.interrupted:
-        notes.print("interrupted; the same command with the same --out goes on from here")
+        notes.print(f"interrupted; {_goes_on(finished, out)} goes on from here")
         raise typer.Exit(EXIT_INTERRUPTED)
+
+
+def _goes_on(finished: Run, out: Path | None) -> str:
+    """What an interrupted run is taken up again by."""
+    if out is None or finished.config.data is None or finished.config.shard is not None:
+        return "the same command with the same --out"
+    stage = " --stage prepare" if finished.summary.get("stage") == "prepare" else ""
+    return f"magicore run --resume {shlex.quote(str(out))}{stage}"
 
 
 def _show_prepared(finished: Run, notes: Console) -> None:
