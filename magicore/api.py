@@ -153,8 +153,8 @@ async def asolve_batch(  # noqa: PLR0913 - a front door takes its options as key
     survey = batch.source.survey()
     chosen = batch.config
     directory = memory_store(chosen) if batch.out is None else open_directory(batch.out, chosen, force=force)
-    log = None if log_json is None else Path(log_json)
-    with directory as store, observed(progress, log_json=log, traces=traces) as observing:
+    events = None if log_json is None else Path(log_json)
+    with directory as store, observed(progress, log_json=events, traces=traces) as observing:
         async with open_engine(chosen, store, halt=halt, watcher=observing, **objects) as engine:
             cost = estimate(made, survey, engine, chosen, stage)
             if cost is not None and approval is not None:
