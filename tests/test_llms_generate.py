@@ -34,6 +34,8 @@ class Model:
 class Books:
     """What was booked and warned about."""
 
+    seed = 5
+
     def __init__(self) -> None:
         self.booked: list[tuple[str, str, Usage]] = []
         self.warnings: list[str] = []
@@ -68,9 +70,16 @@ def test_what_is_asked_and_what_comes_back() -> None:
     assert first.usage == ScoringUsage(prompt_tokens=3, completion_tokens=2, calls=1)
     assert second.usage == ScoringUsage(completion_tokens=2)
     [request] = model.requests
-    assert (request.key.role, request.indices, request.seed) == ("judge", (0, 1), 3)
+    assert (request.key.role, request.indices, request.seed) == ("judge", (0, 1), 5)
     assert (request.sampling.temperature, request.sampling.max_tokens, request.sampling.stop) == (0.3, 7, ("END",))
     assert [(role, usage.total) for role, _, usage in books.booked] == [("judge", 5), ("judge", 2)]
+
+
+def test_the_seed_is_the_problem_s_where_there_is_one() -> None:
+    for books, seed in ((Books(), 5), (None, 3)):
+        model = Model(ScriptedModel(lambda *_: VERDICT))
+        ask(model, books)
+        assert model.requests[0].seed == seed
 
 
 def test_without_log_probabilities_the_text_is_there_all_the_same() -> None:

@@ -27,7 +27,10 @@ class Samples(Protocol):
 
 
 class Books(Protocol):
-    """Where a judge's tokens are booked."""
+    """Where a judge's tokens are booked, and the seed that its calls go by."""
+
+    @property
+    def seed(self) -> int: ...
 
     def book(self, role: str, model: str, usage: Usage) -> None: ...
 
@@ -45,7 +48,7 @@ def generate_with(model: Samples, *, seed: int = 0, ledger: CurrentBooks | None 
 
     Its calls have the role ``judge`` and are told apart by their messages. Log-probabilities are given where the model
     has them, else left out (``Reply.logprobs`` is ``None``); a prefill is required. Fewer replies than ``n`` come back
-    when some could not be had.
+    when some could not be had. ``seed`` is that of calls outside a problem; inside one its books say it.
 
     Raises (the callable):
         reward_models.errors.CapabilityError: The model cannot continue a reply that is begun for it.
@@ -63,6 +66,7 @@ def generate_with(model: Samples, *, seed: int = 0, ledger: CurrentBooks | None 
         n: int = 1,
     ) -> list[Reply]:
         turns = tuple(Message(role=turn["role"], content=turn["content"]) for turn in messages)
+        books = ledger.get() if ledger is not None else None
         request = Request(
             messages=turns,
             key=CallKey(problem=_digest(turns), role="judge"),
@@ -71,13 +75,12 @@ def generate_with(model: Samples, *, seed: int = 0, ledger: CurrentBooks | None 
             prefill=prefill,
             top_logprobs=top_logprobs,
             logprobs_required=False,
-            seed=seed,
+            seed=seed if books is None else books.seed,
         )
         try:
             outcome = await model.sample(request)
         except CapabilityError as error:
             raise reward_errors.CapabilityError(str(error)) from error
-        books = ledger.get() if ledger is not None else None
         if books is not None:
             for completion in outcome.completions:
                 books.book("judge", model.name, completion.usage)

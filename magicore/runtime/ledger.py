@@ -28,11 +28,13 @@ class Trials:
 class Ledger:
     """Usage by role and model, warnings, and seconds by stage, of one problem under one method.
 
-    ``account`` is what its budget counts; ``over_budget`` says that a call was not made for want of it.
+    ``account`` is what its budget counts; ``over_budget`` says that a call was not made for want of it. ``seed`` is the
+    run's, which judges' calls go by too.
     """
 
-    def __init__(self, problem: str, account: Account | None = None) -> None:
+    def __init__(self, problem: str, account: Account | None = None, *, seed: int = 0) -> None:
         self.problem = problem
+        self.seed = seed
         self.account = account
         self.over_budget = False
         self.seconds: dict[str, float] = {}

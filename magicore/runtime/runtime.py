@@ -58,7 +58,7 @@ class Engine:
 
     def bind(self, problem: Problem) -> Runtime:
         """A runtime for one problem, with an empty ledger."""
-        return Runtime(engine=self, problem=problem, ledger=Ledger(problem.id, self.budget.account()))
+        return Runtime(engine=self, problem=problem, ledger=Ledger(problem.id, self.budget.account(), seed=self.seed))
 
     @property
     def log_probabilities(self) -> tuple[bool, int]:
