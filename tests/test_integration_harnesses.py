@@ -1,0 +1,106 @@
+"""lm-eval and inspect_ai from PyPI, and OpenAI's Node client, against the gateway.
+
+The harnesses live in an environment that ``scripts/setup_harnesses.sh`` makes; the Node client is installed with npm.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("fastapi")
+pytest.importorskip("prometheus_client")
+
+from conftest import ROOT
+from gateways import gateway
+from magicore.testing.hostile import HostileEndpoint, running
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
+
+HARNESSES = Path(os.environ.get("MAGICORE_HARNESS_VENV", ROOT / ".venv-harness")) / "bin" / "python"
+NODE_CLIENT = Path(os.environ.get("MAGICORE_NODE_CLIENT", ROOT / ".venv-node"))
+
+
+@pytest.fixture
+def harness_python() -> str:
+    if not HARNESSES.exists():
+        pytest.skip("lm-eval and inspect_ai are not installed; scripts/setup_harnesses.sh installs them")
+    return str(HARNESSES)
+
+
+def test_both_harnesses_score_as_magicore_run_does_on_their_prompts(harness_python: str) -> None:
+    command = [sys.executable, str(ROOT / "scripts" / "show_harnesses.py"), "--python", harness_python]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    said = done.stdout.splitlines()
+    assert [line.partition(":")[0] for line in said] == ["lm-eval", "inspect_ai"]
+    assert all("20 questions" in line and line.endswith("0 samples drawn anew: equal") for line in said)
+
+
+def test_the_plug_ins_work_where_the_harnesses_are(harness_python: str) -> None:
+    tests = [str(ROOT / "tests" / name) for name in ("test_harness_inspect.py", "test_harness_lm_eval.py")]
+    command = [harness_python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and "skipped" not in done.stdout.splitlines()[-1], done.stdout[-3000:]
+
+
+NODE = """
+import OpenAI from "openai";
+const client = new OpenAI({ baseURL: process.argv[2], apiKey: "none", maxRetries: 0 });
+const question = { model: "weighted-self-consistency:k=3", messages: [{ role: "user", content: "What is 3 plus 4?" }] };
+const own = { magicore: { kind: "number" } };
+const whole = await client.chat.completions.create({ ...question, ...own });
+let text = "", usage = null, reasoning = "";
+const stream = await client.chat.completions.create({
+  ...question, ...own, stream: true, stream_options: { include_usage: true },
+});
+for await (const piece of stream) {
+  text += piece.choices[0]?.delta?.content ?? "";
+  reasoning += piece.choices[0]?.delta?.reasoning_content ?? "";
+  usage = piece.usage ?? usage;
+}
+let refused = null;
+try {
+  await client.chat.completions.create({ ...question, model: "gpt-4o" });
+} catch (error) {
+  refused = { name: error.constructor.name, status: error.status, code: error.code };
+}
+const models = [];
+for await (const model of client.models.list()) models.push(model.id);
+console.log(JSON.stringify({ whole, text, reasoning, usage, refused, models }));
+"""
+
+
+def test_openai_s_node_client_is_served(tmp_path: Path) -> None:
+    node, npm = shutil.which("node"), shutil.which("npm")
+    if node is None or npm is None:
+        pytest.skip("node and npm are not installed")
+    if not (NODE_CLIENT / "node_modules" / "openai").is_dir():
+        NODE_CLIENT.mkdir(exist_ok=True)
+        install = [npm, "install", "--silent", "--no-fund", "--no-audit", "--prefix", str(NODE_CLIENT), "openai@6"]
+        done = subprocess.run(install, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            pytest.skip(f"npm cannot install the client: {done.stderr[-300:]}")
+    script = NODE_CLIENT / "client.mjs"
+    script.write_text(NODE, encoding="utf-8")
+    with (
+        running(HostileEndpoint()) as endpoint,
+        gateway(model=endpoint.name, orm="likelihood", prm="arithmetic") as url,
+    ):
+        done = subprocess.run(
+            [node, str(script), f"{url}/v1"], cwd=NODE_CLIENT, capture_output=True, text=True, check=False
+        )
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    assert said["whole"]["choices"][0]["magicore"]["kind"] == "number"
+    assert said["whole"]["usage"]["completion_tokens"] > 0
+    assert said["text"].startswith("Step 1: 3 + 4") and "solver: 3 samples" in said["reasoning"]
+    assert said["usage"]["total_tokens"] > 0
+    assert said["refused"] == {"name": "NotFoundError", "status": 404, "code": "model_not_found"}
+    assert {"magicore", "weighted-self-consistency", "mars"} <= set(said["models"])
