@@ -38,12 +38,13 @@ lint: venv
 types: venv
 	$(BIN)/mypy
 
-integration: venv ## run the tests against real servers (installs vLLM for CPU in an environment of its own)
+integration: venv ## run the tests against real servers (installs vLLM for CPU and the harnesses in environments of their own)
 	PYTHON=$(PYTHON) scripts/setup_vllm.sh
+	PYTHON=$(PYTHON) scripts/setup_harnesses.sh
 	$(BIN)/pytest -m integration
 
 bench: venv ## run the benchmarks
 	@for bench in scripts/bench_*.py; do echo "== $$bench"; $(BIN)/python $$bench || exit 1; done
 
 clean: ## remove the environments and what tools have built
-	rm -rf $(VENV) .venv-vllm build *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-vllm .venv-harness .venv-node build *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
