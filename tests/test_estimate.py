@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -67,3 +68,15 @@ def test_many_calls_need_a_yes_where_there_is_no_terminal(monkeypatch: pytest.Mo
     AskTerminal(yes=True)(many)
     with pytest.raises(InputError, match="--yes"):
         AskTerminal(yes=False)(many)
+
+
+def test_each_stage_and_shard_is_estimated_alone(tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"method": "magicore", "k": 4, "iterations": 1}
+    (whole,) = run(Remote(answer), **settings)
+    assert (whole.least_calls, whole.most_calls) == (2, 2 * (4 + 4 + 4))  # each chain drawn, reviewed and refined
+    (prepare,) = run(Remote(answer), out=tmp_path, stage="prepare", **settings)
+    assert (prepare.least_calls, prepare.most_calls) == (2, 2 * 4)
+    (finish,) = run(Remote(answer), out=tmp_path, stage="finish", **settings)
+    assert (finish.least_calls, finish.most_calls) == (0, 2 * (4 + 4))
+    (shard,) = run(Remote(answer), shard="2/2", method="self-consistency", k=4)
+    assert (shard.least_calls, shard.most_calls) == (1, 4)

@@ -219,6 +219,21 @@ def test_running_calibration_uses_the_chains_so_far_and_batch_uses_all() -> None
     assert calibrate([[None], []], "batch", names) == [None, None]
 
 
+def test_with_a_saved_calibration_no_problem_waits_for_another(tmp_path: Path) -> None:
+    go(tmp_path / "a")
+    asked: list[str] = []
+
+    def script(request: Request, index: int) -> str:
+        asked.append(f"{request.key.role} {request.key.problem}")
+        return answers(request, index)
+
+    model = ScriptedModel(script, logprobs=True)
+    go(tmp_path / "b", model, concurrency=1, calibration=str(tmp_path / "a" / "calibration.json"))
+    assert asked.index("refiner p0") < asked.index("solver p1")
+    for name in ("results.jsonl", "chains.jsonl", "calibration.json"):
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+
+
 def test_an_outcome_and_a_process_model_of_one_name_do_not_share_scores(tmp_path: Path) -> None:
     settings: dict[str, Any] = {
         "orm": "constant:0.5",
