@@ -1,7 +1,7 @@
 """lm-eval and inspect_ai, each a plain client of the gateway, against `magicore run` on the prompts that they logged.
 
     scripts/setup_harnesses.sh
-    python scripts/show_harnesses.py [--model embedded] [--k 4] [--questions 20]
+    python scripts/show_harnesses.py [--model embedded] [--orm likelihood] [--k 4] [--questions 20]
 
 Starts ``magicore serve`` in front of a model (unless one is named, a local endpoint that answers by rule), lets both
 harnesses evaluate the same questions with ``weighted-self-consistency``, and then runs ``magicore run --prompts raw``
@@ -28,7 +28,7 @@ from magicore.store.run_store import RunStore
 from magicore.testing.hostile import endpoint_process
 
 SEED, TEMPERATURE, MAX_TOKENS = 1234, 0.8, 96
-ORM, PRM = "likelihood", "arithmetic"
+PRM = "arithmetic"
 TASK = """\
 task: magicore_shown
 dataset_path: json
@@ -81,26 +81,26 @@ def main() -> int:
         model = options.model or stack.enter_context(endpoint_process()).name
         questions = _questions(folder / "questions.jsonl", options.questions)
         cache = folder / "cache.sqlite"
-        url = stack.enter_context(_served(model, cache))
+        url = stack.enter_context(_served(model, options.orm, cache))
         name = f"weighted-self-consistency:k={options.k}"
         found = [
             _lm_eval(options.python, url, name, questions, folder),
             _inspect(options.python, url, name, questions, folder),
         ]
-        wrong = [one for one in found if not _agrees(one, model, cache, options.k)]
+        wrong = [one for one in found if not _agrees(one, model, options, cache)]
     return 1 if wrong else 0
 
 
-def _agrees(one: Evaluated, model: str, cache: Path, k: int) -> bool:
+def _agrees(one: Evaluated, model: str, options: Any, cache: Path) -> bool:
     """Run magicore on a harness's logged prompts, and say how the scores compare."""
     before = _cached(cache)
     run = magicore.solve_batch(
         one.prompts,
         model=model,
-        orm=ORM,
+        orm=options.orm,
         prm=PRM,
         method="weighted-self-consistency",
-        k=k,
+        k=options.k,
         prompts="raw",
         kind="number",
         temperature=TEMPERATURE,
@@ -140,9 +140,9 @@ def _questions(path: Path, n: int) -> Path:
 
 
 @contextmanager
-def _served(model: str, cache: Path) -> Iterator[str]:
+def _served(model: str, orm: str, cache: Path) -> Iterator[str]:
     """``magicore serve`` for as long as the context lasts; its address."""
-    command = [sys.executable, "-m", "magicore", "serve", "--model", model, "--orm", ORM, "--prm", PRM]
+    command = [sys.executable, "-m", "magicore", "serve", "--model", model, "--orm", orm, "--prm", PRM]
     command += ["--kind", "number", "--cache", str(cache), "--port", "0"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         try:
@@ -225,6 +225,9 @@ def _options() -> Any:
     folder = os.environ.get("MAGICORE_HARNESS_VENV", str(Path(__file__).parent.parent / ".venv-harness"))
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", help="the model behind the gateway; by default an endpoint that answers by rule")
+    parser.add_argument(
+        "--orm", default="likelihood", help="another where the model gives no log-probabilities: random"
+    )
     parser.add_argument("--k", type=int, default=4, help="chains a question")
     parser.add_argument("--questions", type=int, default=20)
     parser.add_argument("--python", default=f"{folder}/bin/python", help="the python that has both harnesses")
