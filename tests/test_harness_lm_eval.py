@@ -61,5 +61,7 @@ def test_wrong_options_are_refused() -> None:
         Vote(kind="poem")
     with pytest.raises(InputError, match="answer or text"):
         Vote(kind="number", shows="both")
+    with pytest.raises(InputError, match="count or once"):
+        Vote(kind="number", duplicates="never")
     with pytest.raises(InputError, match="no aggregation is named"):
         Vote(kind="number", method="loudest").apply(RESPONSES, DOCS)

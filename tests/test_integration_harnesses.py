@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,8 +19,11 @@ pytest.importorskip("fastapi")
 pytest.importorskip("prometheus_client")
 
 from conftest import ROOT
-from gateways import gateway
+from gateways import client, gateway
+from magicore.store.accounting import role_accounts
+from magicore.store.run_store import RunStore
 from magicore.testing.hostile import HostileEndpoint, running
+from servers import Server
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 
@@ -75,6 +79,33 @@ const models = [];
 for await (const model of client.models.list()) models.push(model.id);
 console.log(JSON.stringify({ whole, text, reasoning, usage, refused, models }));
 """
+
+
+def test_a_real_server_behind_the_gateway_is_accounted_for(transformers_server: Server, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    question: Any = [{"role": "user", "content": "What is 2 + 3?"}]
+    with (
+        gateway(model=transformers_server.name, prm="arithmetic", orm="random", out=out, max_tokens=48) as url,
+        client(url) as openai_client,
+    ):
+        create = openai_client.chat.completions.create
+        own = {"extra_body": {"magicore": {"kind": "number"}}}
+        whole: Any = create(model="weighted-self-consistency:k=3", messages=question, **own)
+        streamed: Any = create(
+            model="magicore:k=2,router=hard,iterations=1", messages=question, stream=True,
+            stream_options={"include_usage": True}, **own,
+        )  # fmt: skip
+        pieces = list(streamed)
+    store = RunStore(out / "store.sqlite")
+    accounts = role_accounts(store.completion_rows(), store.failed_calls())
+    texts = {row.completion.text for row in store.completion_rows()}
+    store.close()
+    usages = (whole.usage, pieces[-1].usage)
+    assert sum(usage.prompt_tokens for usage in usages) == sum(account.usage.prompt for account in accounts) > 0
+    assert sum(usage.completion_tokens for usage in usages) == sum(account.usage.completion for account in accounts)
+    assert {account.role for account in accounts} == {"solver", "reviewer", "refiner"}
+    content = "".join(piece.choices[0].delta.content or "" for piece in pieces if piece.choices)
+    assert {whole.choices[0].message.content, content} <= texts
 
 
 def test_openai_s_node_client_is_served(tmp_path: Path) -> None:

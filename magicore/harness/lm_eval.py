@@ -77,6 +77,8 @@ class Vote:
     ) -> None:
         if shows not in get_args(Shows):
             raise InputError(f"shows is {' or '.join(get_args(Shows))}, not {shows!r}")
+        if duplicates not in get_args(Duplicates):
+            raise InputError(f"duplicates is {' or '.join(get_args(Duplicates))}, not {duplicates!r}")
         self.kind = checked_kind(kind, "kind")
         self.method, self.weights = method, weights
         self.orm, self.prm = orm, prm
