@@ -6,8 +6,10 @@ them: equal values make equal bytes.
 
 from __future__ import annotations
 
+import gc
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -114,12 +116,13 @@ def read_chain_records(path: Path) -> list[ChainRecord]:
         InputError: The file or a line cannot be read, or a chain is there twice.
     """
     records: dict[str, ChainRecord] = {}
-    for where, row in read_json_lines(Path(path)):
-        record = read_chain_row(row, where)
-        name = record.scored.chain.id
-        if name in records:
-            raise InputError(f"{where}: the chain {name!r} is there twice")
-        records[name] = record
+    with _all_staying():
+        for where, row in read_json_lines(Path(path)):
+            record = read_chain_row(row, where)
+            name = record.scored.chain.id
+            if name in records:
+                raise InputError(f"{where}: the chain {name!r} is there twice")
+            records[name] = record
     return list(records.values())
 
 
@@ -148,12 +151,25 @@ def read_results(path: Path) -> list[ResultRecord]:
         InputError: The file or a line cannot be read, or a result is there twice.
     """
     records: dict[str, ResultRecord] = {}
-    for where, row in read_json_lines(Path(path)):
-        record = read_result_row(row, where)
-        if record.result.id in records:
-            raise InputError(f"{where}: the result of {record.result.id!r} is there twice")
-        records[record.result.id] = record
+    with _all_staying():
+        for where, row in read_json_lines(Path(path)):
+            record = read_result_row(row, where)
+            if record.result.id in records:
+                raise InputError(f"{where}: the result of {record.result.id!r} is there twice")
+            records[record.result.id] = record
     return list(records.values())
+
+
+@contextmanager
+def _all_staying() -> Iterator[None]:
+    """No search for garbage while many small objects are made that all stay: it takes a third of the time."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def write_summary(path: Path, summary: Mapping[str, Any]) -> None:
