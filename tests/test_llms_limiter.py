@@ -7,7 +7,7 @@ import heapq
 
 import pytest
 
-from magicore.llms.limiter import Limiter
+from magicore.llms.limiter import Limiter, waiting_line
 
 
 class Server:
@@ -123,6 +123,27 @@ def test_first_come_first_served_and_a_large_call_is_let_in_alone() -> None:
 
     asyncio.run(run())
     assert order == ["a in", "a out", "large in", "large out", "b in", "b out"]
+    assert limiter.in_flight == 0
+
+
+def test_lines_take_turns() -> None:
+    order: list[str] = []
+    limiter = Limiter(initial=1, maximum=1)
+
+    async def call(name: str) -> None:
+        async with limiter.slots(1):
+            order.append(name)
+            await asyncio.sleep(0)
+
+    async def request(name: str, calls: int) -> None:
+        waiting_line.set(name)
+        await asyncio.gather(*(call(f"{name}{number}") for number in range(calls)))
+
+    async def run() -> None:
+        await asyncio.gather(request("a", 5), request("b", 2), request("c", 1))
+
+    asyncio.run(run())
+    assert order == ["a0", "a1", "b0", "c0", "a2", "b1", "a3", "a4"]
     assert limiter.in_flight == 0
 
 

@@ -445,6 +445,15 @@ def test_a_slow_request_blocks_no_other() -> None:
         assert slow.recv(12) == b"HTTP/1.1 200"
 
 
+def test_a_request_of_many_calls_keeps_no_other_waiting() -> None:
+    with running(HostileEndpoint(service=Service(sample_s=0.2), habits=Habits(n="ignored"))) as endpoint:
+        table = {"name": "openai:hostile", "urls": list(endpoint.urls), "concurrency": 2, "max_n": 1}
+        with gateway(model="m", models={"m": table}) as url, leaving(url, model="self-consistency:k=400", **NUMBER):
+            until(lambda: len(endpoint.ledger.entries) >= 4)
+            assert ask(url, "What is 5 plus 5?", model="self-consistency:k=3", **NUMBER).status_code == 200
+            assert len(endpoint.ledger.entries) < 100
+
+
 def test_more_requests_than_may_wait_are_asked_to_come_later() -> None:
     release = asyncio.Event()
 

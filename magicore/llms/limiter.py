@@ -10,6 +10,8 @@ say nothing) without more tokens coming; if that costs throughput it is taken ba
 become slower.
 
 A slot is held while a call runs, never while it waits for its retry.
+
+Calls wait first come, first served; where several lines are named by :data:`waiting_line`, the lines take turns.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
 
 _WORTHWHILE = 1.05
 _GENTLE = 0.1
@@ -35,6 +38,37 @@ _CONGESTED = 3.0
 _COSTLY = 0.75
 _SAMPLE_WORK = 50
 """What a sample costs beside its tokens, in tokens: so short replies do not look slow."""
+
+
+waiting_line: ContextVar[str | None] = ContextVar("waiting_line", default=None)
+"""The line in which the calls of this task wait. A server gives each request its own, so that one of many calls keeps
+no other waiting; a batch leaves it alone."""
+
+
+class _Lines:
+    """Waiting calls, each as its weight and its ticket, in lines that take turns."""
+
+    def __init__(self) -> None:
+        self._lines: dict[str | None, deque[tuple[int, asyncio.Future[None]]]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._lines)
+
+    def append(self, weight: int, ticket: asyncio.Future[None]) -> None:
+        """Wait at the end of one's line."""
+        self._lines.setdefault(waiting_line.get(), deque()).append((weight, ticket))
+
+    def first(self) -> tuple[int, asyncio.Future[None]]:
+        """Whose turn it is."""
+        return next(iter(self._lines.values()))[0]
+
+    def leave(self) -> None:
+        """The first goes, and its line goes to the end."""
+        name = next(iter(self._lines))
+        waiting = self._lines.pop(name)
+        waiting.popleft()
+        if waiting:
+            self._lines[name] = waiting
 
 
 class Limiter:
@@ -61,7 +95,7 @@ class Limiter:
         self._clock = clock
         self._sleep = sleep
         self._in_flight = 0
-        self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
+        self._waiting = _Lines()
         self._resume_at = 0.0
         self._halved_at = -1.0
         self._doubling = True
@@ -194,7 +228,7 @@ class Limiter:
             return
         self._window_full = True
         ticket: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append((count, ticket))
+        self._waiting.append(count, ticket)
         try:
             await ticket
         except asyncio.CancelledError:
@@ -208,11 +242,11 @@ class Limiter:
 
     def _admit(self) -> None:
         while self._waiting:
-            count, ticket = self._waiting[0]
+            count, ticket = self._waiting.first()
             if ticket.done():
-                self._waiting.popleft()
+                self._waiting.leave()
             elif self._fits(count):
-                self._waiting.popleft()
+                self._waiting.leave()
                 self._in_flight += count
                 ticket.set_result(None)
             else:

@@ -20,6 +20,7 @@ from magicore.answers.kinds import Kind
 from magicore.config import CALIBRATIONS, RunConfig
 from magicore.errors import InputError, MagicoreError
 from magicore.llms.base import Message, Sampling
+from magicore.llms.limiter import waiting_line
 from magicore.methods import AnyMethod
 from magicore.report.observing import observed
 from magicore.runtime.budget import Budget, Halt
@@ -309,6 +310,7 @@ class Gateway:
         seed = asked.seed if index == 0 else seed_of_choice(asked.seed, index)
         problem = replace(asked.problem, id=asked.id if asked.n == 1 else f"{asked.id}-{index}")
         engine = replace(self._engine, prompts=asked.prompts, sampling=asked.sampling, seed=seed, budget=asked.budget)
+        waiting_line.set(asked.id)
         self._watcher.opened(problem.id, asked.account, index)
         try:
             outcome = await run_method(
