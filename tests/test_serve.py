@@ -28,6 +28,7 @@ from magicore.store.accounting import role_accounts
 from magicore.store.run_store import RunStore
 from magicore.testing.hostile import Faults, Habits, HostileEndpoint, Made, Service, running
 from magicore.types import Usage
+from reward_models.errors import RewardModelError
 
 REWARDS = {"orm": "likelihood", "prm": "arithmetic"}
 NUMBER = {"magicore": {"kind": "number"}}
@@ -561,6 +562,25 @@ def test_settings_of_a_file_hold_and_a_directory_keeps_what_was_paid_for(tmp_pat
     assert len(watched.requests) == 2
     with pytest.raises(StoreError, match="--force"):
         run_server(create_app(model=watched.model, out=tmp_path / "out", max_tokens=5), port=0)
+
+
+def test_reward_models_that_fail_and_defects_have_their_status(caplog: pytest.LogCaptureFixture) -> None:
+    class Failing:
+        name = "failing"
+
+        def score(self, solutions: Any) -> Any:
+            if "defect" in solutions[0].question:
+                raise ZeroDivisionError("secret detail")
+            raise RewardModelError("the checkpoint is damaged", model="failing")
+
+    with gateway(model=Watched().model, orm=Failing(), kind="number") as url:
+        for content, status, code in (("q", 502, "reward_model_failed"), ("defect", 500, "internal_error")):
+            for stream in (False, True):
+                reply = ask(url, content, model="best-of-k:k=2", stream=stream)
+                body = json.loads(reply.text.split("data: ")[-2]) if stream else reply.json()
+                assert body["error"]["code"] == code and (stream or reply.status_code == status)
+                assert "secret detail" not in reply.text
+    assert "a request failed" in caplog.text and "secret detail" in caplog.text
 
 
 def test_temperature_0_and_several_chains_are_warned_of() -> None:
