@@ -1,6 +1,6 @@
 """Easy and hard: aggregate everything, refine everything, or route. The same as ``magicore ablate easy-hard DIR``.
 
-python scripts/easy_hard.py DIR [--csv FILE]
+python scripts/easy_hard.py DIR [--yes] [--offline] [--out DIR]     every option of `magicore ablate`
 """
 
 from __future__ import annotations

@@ -1,106 +1,280 @@
-"""Easy and hard: aggregate everything, refine everything, or route. From the chains of one run.
+"""Easy and hard: aggregate everything, refine everything, or route, by every router, from one run's chains.
 
-Every strategy starts from the same stored chains, so they differ in the decision alone; what a strategy needs and the
-run has not drawn (the refinements of easy questions) is drawn once and stored in the run's directory.
+Which chains a round keeps does not depend on the router, so one run that refines everything answers for every router
+and every threshold without a model. From a run that routed, what it did not refine is unknown, and said to be; a new
+run that refines everything fills it in, as new runs do for the routers that ask the model.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from difficulty import Confusion, Evidence, OracleRouter, compare_verdicts, router
-from magicore._sync import run_sync
-from magicore.ablations.comparison import method_row
-from magicore.api import as_source
-from magicore.chains import answer_classes
-from magicore.config import RunConfig, load_config
+import numpy as np
+
+from difficulty import Confusion, RewardStats
+from difficulty.conditions import CONFIDENCE_THRESHOLD, Z_THRESHOLD
+from difficulty.ties import BoolArray
+from magicore.ablations.arms import Arm, ArmRuns, arm_runs, run_spent
+from magicore.ablations.drawing import accuracy_bars, frontier_scatter, lines
+from magicore.ablations.finished import FinishedRun, read_run, require_gold
+from magicore.ablations.options import Options
+from magicore.ablations.round_cost import round_costs
+from magicore.ablations.statistics import SHOWN, Scored, arm_points, arm_rows, luck_remarks
+from magicore.ablations.study import Study, StudyFigure, StudyTable
+from magicore.ablations.thresholds import condition_easy, counts, sweep_rows
+from magicore.ablations.trajectories import RoutedOutcomes, Trajectories, routed, trajectories
 from magicore.errors import InputError
-from magicore.methods import make_method
-from magicore.methods.conclude import is_correct, vote_on
-from magicore.methods.magicore import Magicore
-from magicore.report.tables import MethodRow
-from magicore.runtime.directory import CONFIG, STORE
-from magicore.runtime.open import open_engine
-from magicore.runtime.run import RunOutcome, initial_chains, run_method
-from magicore.store.run_store import RunStore
-from magicore.types import Problem, Result
+from magicore.evaluate import correctness
+from magicore.evaluate.axes import frontier_rows
+from magicore.methods.routing import uniform
 
-STRATEGIES = {"aggregate everything": "easy", "refine everything": "hard", "route": None}
-"""Each strategy and the router that makes it; ``None`` is the run's own."""
+NAME = "easy-hard"
+AGGREGATE, REFINE, ROUTE = "aggregate everything", "refine everything", "route"
+RANDOM = "random at the same rate"
+ASKING = {"self-verification": "self-verification", "prompted confidence": "stated-confidence"}
+"""Routers that ask the language model, and their names."""
+SEPARATION = "scatter"
 
 
-@dataclass(frozen=True, kw_only=True)
-class EasyHard:
-    """The study's outcome. ``confusion`` compares the run's router with the oracle, hard being positive; ``fixed`` and
-    ``broken`` count answers that refining everything turned right or wrong."""
-
-    strategies: tuple[MethodRow, ...]
-    confusion: Confusion | None
-    fixed: int
-    broken: int
-
-
-def easy_hard(directory: str | Path) -> EasyHard:
-    """Run the study on a finished (or unfinished) run's directory.
+def easy_hard_study(directory: Path, options: Options) -> Study:
+    """The study ``easy-hard``. Option ``ask=false`` leaves out the routers that ask the language model.
 
     Raises:
-        InputError: there is no run of the method ``magicore`` there.
+        InputError: there is no finished run, nothing is graded, or it has no reward models.
     """
-    path = Path(directory)
-    if not (path / CONFIG).is_file() or not (path / STORE).is_file():
-        raise InputError(f"{path} holds no run: make one with `magicore run --method magicore --out {path}`")
-    config = load_config(path / CONFIG, {})
-    problems = list(as_source(None, config))
-    if all(problem.answer is None for problem in problems):
-        raise InputError(f"no problem of {path} has a gold answer, so nothing can be compared")
-    if config.method != "magicore":
-        raise InputError(f"{path} holds a run of {config.method}; this study needs one of the method magicore")
-    store = RunStore(path / STORE)
-    try:
-        return run_sync(study(config, problems, store))
-    finally:
-        store.close()
+    values = options.taking(NAME, "ask")
+    return easy_hard(directory, options, ask=str(values.get("ask", "true")).lower() != "false")
 
 
-async def study(config: RunConfig, problems: Sequence[Problem], store: RunStore, **given: Any) -> EasyHard:
-    """The study over ``problems``, with everything drawn so far in ``store``; ``given`` as in ``open_engine``."""
-    outcomes: dict[str, RunOutcome] = {}
-    async with open_engine(config, store, **given) as engine:
-        own = make_method(config.method, **config.options)
-        assert isinstance(own, Magicore)
-        for name, router_name in STRATEGIES.items():
-            method = own if router_name is None else replace(own, router=router(router_name))
-            outcomes[name] = await run_method(
-                method, problems, engine, calibration=config.calibration, concurrency=config.concurrency
-            )
-    aggregate, refine = outcomes["aggregate everything"], outcomes["refine everything"]
-    pairs = [(a.correct, r.correct) for a, r in zip(aggregate.results, refine.results, strict=True)]
-    return EasyHard(
-        strategies=tuple(method_row(name, outcome.results, outcome.wall_s) for name, outcome in outcomes.items()),
-        confusion=_against_oracle(problems, outcomes["route"].results),
-        fixed=sum(before is False and after is True for before, after in pairs),
-        broken=sum(before is True and after is False for before, after in pairs),
+def easy_hard(directory: str | Path | FinishedRun, options: Options | None = None, *, ask: bool = True) -> Study:
+    """Run the study.
+
+    Args:
+        directory: A finished run with both reward models' scores, of ``magicore`` or of any other method.
+        options: How; new runs need its consent.
+        ask: Whether the routers that ask the language model are among the arms.
+
+    Raises:
+        InputError: as :func:`easy_hard_study`.
+    """
+    options = options or Options()
+    base = directory if isinstance(directory, FinishedRun) else read_run(directory)
+    require_gold(base)
+    if base.stats is None:
+        raise InputError(f"{base.path} has no chain with both an outcome and a process score, so nothing can be routed")
+    made = _arms(base, options, ask=ask)
+    whole = made.runs.get(REFINE)
+    source = whole or base.narrowed(options.limit)
+    stats = source.stats or base.stats
+    taken = trajectories(source)
+    decided = _decisions(taken, stats, source.config.seed)
+    arms, confusions = _scored(source, taken, decided)
+    for name in ASKING:
+        if name in made.runs:
+            arms[name], confusions[name] = _asked(made.runs[name], taken)
+    rows = arm_rows(arms, options.baseline or AGGREGATE, options.luck)
+    routers = tuple({"router": name, **confusion_row(found)} for name, found in confusions.items())
+    sweeps = tuple(sweep_rows(taken, stats))
+    frontier = tuple(frontier_rows(arm_points(arms)))
+    flow = tuple(_flow(taken, decided))
+    points = tuple(scatter_rows(taken, stats))
+    return Study(
+        name=NAME,
+        tables=(
+            StudyTable(name="methods", title="Easy and hard", rows=rows, shown=("method", *SHOWN)),
+            StudyTable(name="routers", title="Routers against the oracle (hard is positive)", rows=routers),
+            StudyTable(name="refinement", title="What refining did, by how the problem was routed", rows=flow),
+            StudyTable(
+                name="thresholds",
+                title="Thresholds of both conditions",
+                rows=sweeps,
+                shown=("router", "z_threshold", "confidence_threshold", "hard_rate", "precision", "recall", "accuracy"),
+                brief=lambda row: row["router"] != "magicore",
+            ),
+            StudyTable(name="frontier", title="Frontiers", rows=frontier, brief=lambda row: row["axis"] == "tokens"),
+            StudyTable(name=SEPARATION, title="Both conditions, a problem a row", rows=points, brief=lambda row: False),
+        ),
+        figures=(
+            StudyFigure(name="methods", title="Aggregate, refine, or route", draw=accuracy_bars(rows)),
+            StudyFigure(name=SEPARATION, title="The two conditions", draw=_draw_scatter(points)),
+            StudyFigure(
+                name="precision_recall",
+                title="Routers over their thresholds",
+                draw=lines(
+                    [row for row in sweeps if row["router"] != "magicore"],
+                    x="recall",
+                    y="precision",
+                    series="router",
+                    labels=("recall of hard problems", "precision"),
+                ),
+            ),
+            StudyFigure(
+                name="frontier", title="Accuracy against tokens", draw=frontier_scatter(frontier, "tokens", "tokens")
+            ),
+        ),
+        remarks=tuple(_remarks(rows, made, taken, decided)),
+        notes={
+            **options.luck.notes,
+            "run": str(base.path),
+            "rounds_from": str(source.path),
+            "mu": stats.mu,
+            "sigma": stats.sigma,
+        },
     )
 
 
-def _against_oracle(problems: Sequence[Problem], results: Sequence[Result]) -> Confusion | None:
-    """The run's verdicts against the oracle's, over problems with a gold answer and a verdict."""
-    verdicts, oracle = [], []
-    for problem, result in zip(problems, results, strict=True):
-        chains = initial_chains(result)
-        if problem.answer is None or result.verdict is None:
-            continue
-        vote, _ = vote_on(problem, chains, "weighted-self-consistency")
-        chosen = None if vote.chosen is None else chains[vote.chosen].chain.answer
-        evidence = Evidence(
-            classes=answer_classes(problem, [scored.chain for scored in chains]),
-            o=[scored.o for scored in chains],
-            s=[scored.s for scored in chains],
-            coarse_correct=is_correct(problem, chosen),
+def _arms(base: FinishedRun, options: Options, *, ask: bool) -> ArmRuns:
+    """The run that refines everything, and those whose router asks the model; ready-made ones, or new with consent."""
+    settings: dict[str, Any] = {"method": "magicore"}
+    if base.config.method != "magicore":
+        width = max((len(base.initial(result.id)) for result in base.results), default=1)
+        settings["k"] = options.settings.get("k", width)
+    wanted = [Arm(name=REFINE, settings={**settings, "router": "hard"})]
+    if ask:
+        wanted += [Arm(name=name, settings={**settings, "router": router}) for name, router in ASKING.items()]
+    return arm_runs(base, wanted, options)
+
+
+def _decisions(taken: Trajectories, stats: RewardStats, seed: int) -> dict[str, RoutedOutcomes]:
+    """Every router that needs no model, followed through the rounds."""
+    measured = [one.conditions(stats) for one in taken.rounds]
+    z, c = np.array([Z_THRESHOLD]), np.array([CONFIDENCE_THRESHOLD])
+    yes, no = np.ones((1, taken.n), dtype=np.bool_), np.zeros((1, taken.n), dtype=np.bool_)
+    easy: dict[str, list[BoolArray]] = {
+        AGGREGATE: [yes for _ in taken.rounds],
+        REFINE: [no for _ in taken.rounds],
+        ROUTE: [condition_easy(one, "magicore", z, c) for one in measured],
+        "condition 1": [condition_easy(one, "condition-1", z, c) for one in measured],
+        "condition 2": [condition_easy(one, "condition-2", z, c) for one in measured],
+    }
+    draws = np.array([uniform(seed, "router", name) for name in taken.ids])
+    drawn = np.zeros((1, taken.n), dtype=np.bool_)
+    drawn[0, np.argsort(draws, kind="stable")[: int((~easy[ROUTE][0]).sum())]] = True
+    easy[RANDOM] = [~drawn for _ in taken.rounds]
+    easy["oracle"] = [one.right_by()[None, :] for one in taken.rounds]
+    return {name: routed(taken, found) for name, found in easy.items()}
+
+
+def _scored(
+    source: FinishedRun, taken: Trajectories, decided: Mapping[str, RoutedOutcomes]
+) -> tuple[dict[str, Scored], dict[str, Confusion]]:
+    costs = round_costs(source)
+    truth = ~taken.rounds[0].right_by()
+    arms: dict[str, Scored] = {}
+    confusions: dict[str, Confusion] = {}
+    for name, outcome in decided.items():
+        known, right = outcome.known[0], outcome.right[0]
+        arms[name] = Scored(
+            right={problem: bool(right[at]) for at, problem in enumerate(taken.ids) if taken.graded[at] and known[at]},
+            unknown=int((taken.graded & ~known).sum()),
+            spent=costs.of(outcome.rounds[0], known),
         )
-        verdicts.append(result.verdict)
-        oracle.append(OracleRouter()(evidence))
-    return compare_verdicts(verdicts, oracle) if verdicts else None
+        if name not in (AGGREGATE, REFINE):
+            confusions[name] = _confusion(outcome.hard, truth, taken.graded)
+    return arms, confusions
+
+
+def _asked(run: FinishedRun, taken: Trajectories) -> tuple[Scored, Confusion]:
+    """An arm whose router asked the model."""
+    verdicts = {result.id: result.verdict for result in run.results}
+    hard = np.array([[(v := verdicts.get(name)) is None or v.hard for name in taken.ids]])
+    scored = Scored(right=correctness(run.results), spent=run_spent(run, None))
+    judged = taken.graded & np.array([verdicts.get(name) is not None for name in taken.ids])
+    return scored, _confusion(hard, ~taken.rounds[0].right_by(), judged)
+
+
+def _confusion(hard: BoolArray, truth: BoolArray, graded: BoolArray) -> Confusion:
+    found = counts(hard, truth, graded)
+    return Confusion(
+        hard_as_hard=int(found.hard_as_hard[0]),
+        easy_as_hard=int(found.easy_as_hard[0]),
+        hard_as_easy=int(found.hard_as_easy[0]),
+        easy_as_easy=int(found.easy_as_easy[0]),
+    )
+
+
+def confusion_row(found: Confusion) -> dict[str, Any]:
+    """A confusion's shares and counts as columns."""
+    names = ("hard_rate", "precision", "recall", "f1", "hard_as_hard", "easy_as_hard", "hard_as_easy", "easy_as_easy")
+    return {name: getattr(found, name) for name in names}
+
+
+def _flow(taken: Trajectories, decided: Mapping[str, RoutedOutcomes]) -> list[dict[str, Any]]:
+    """Answers before and after refining everything, for the problems that the run's conditions call easy and hard."""
+    before, refined = taken.rounds[0].right_by(), decided[REFINE]
+    known = refined.known[0] & taken.graded
+    after, hard = refined.right[0], decided[ROUTE].hard[0]
+    groups = {"all": np.ones(taken.n, dtype=np.bool_), "routed easy": ~hard, "routed hard": hard}
+    return [
+        {
+            "problems": name,
+            "n": int((group & taken.graded).sum()),
+            "unknown": int((group & taken.graded & ~known).sum()),
+            "right_before": int((group & known & before).sum()),
+            "right_after": int((group & known & after).sum()),
+            "fixed": int((group & known & ~before & after).sum()),
+            "broken": int((group & known & before & ~after).sum()),
+        }
+        for name, group in groups.items()
+    ]
+
+
+def scatter_rows(taken: Trajectories, stats: RewardStats) -> list[dict[str, Any]]:
+    """One row a problem: what the two conditions are decided by, and whether aggregation had it right."""
+    measured = taken.rounds[0].conditions(stats)
+    right, easy = taken.rounds[0].right_by(), measured.easy()
+
+    def number(value: float) -> float | None:
+        return None if np.isnan(value) else float(value)
+
+    return [
+        {
+            "id": name,
+            "z": number(measured.z[at]),
+            "confidence_orm": number(measured.confidence_orm[at]),
+            "confidence_prm": number(measured.confidence_prm[at]),
+            "easy": bool(easy[at]),
+            "right": bool(right[at]) if taken.graded[at] else None,
+        }
+        for at, name in enumerate(taken.ids)
+    ]
+
+
+def _draw_scatter(points: Sequence[Mapping[str, Any]]) -> Any:
+    def draw(axes: Any) -> None:
+        kinds = {True: ("C0", "aggregation is right"), False: ("C3", "aggregation is wrong"), None: ("0.6", "no gold")}
+        for right, (colour, label) in kinds.items():
+            own = [p for p in points if p["right"] is right and p["z"] is not None]
+            both = [
+                (p["z"], min(p["confidence_orm"], p["confidence_prm"]))
+                for p in own
+                if p["confidence_orm"] is not None and p["confidence_prm"] is not None
+            ]
+            if both:
+                axes.plot(*zip(*both, strict=True), "o", color=colour, label=label, markersize=4, alpha=0.7)
+        axes.axvline(Z_THRESHOLD, lw=0.8, color="0.4")
+        axes.axhline(CONFIDENCE_THRESHOLD, lw=0.8, color="0.4")
+        axes.set_xlabel("mean z of the majority (condition 1: right of the line)")
+        axes.set_ylabel("smaller confidence (condition 2: above the line)")
+        if axes.get_legend_handles_labels()[0]:
+            axes.legend(fontsize=7)
+
+    return draw
+
+
+def _remarks(
+    rows: Sequence[Mapping[str, Any]], made: ArmRuns, taken: Trajectories, decided: Mapping[str, RoutedOutcomes]
+) -> list[str]:
+    remarks = [*luck_remarks(rows), *made.remarks]
+    refined, aggregated = decided[REFINE], taken.rounds[0].right_by()
+    known = taken.graded & refined.known[0]
+    if known.sum() == taken.graded.sum() and known.any():
+        rate = float(decided[ROUTE].hard[0].mean())
+        mean = rate * refined.right[0][known].mean() + (1 - rate) * aggregated[known].mean()
+        remarks.append(
+            f"random routing at the same rate ({100 * rate:.1f} % hard) is right for {100 * mean:.1f} % of the "
+            "problems on average over draws"
+        )
+    return remarks

@@ -1,40 +1,88 @@
-"""The studies by name, and how each is shown."""
+"""The studies by name, and how each is run, shown and written."""
 
 from __future__ import annotations
 
 import difflib
+import importlib
 from collections.abc import Callable
 from pathlib import Path
 
 from rich.console import Console
 
+from magicore.ablations.options import Options
+from magicore.ablations.study import Study, table_csv, write_study
 from magicore.errors import UnknownNameError
+from magicore.store.json_lines import write_whole
+
+STUDIES: dict[str, tuple[str, str]] = {
+    "easy-hard": (
+        "magicore.ablations.easy_hard:easy_hard_study",
+        "aggregate everything, refine everything, or route, by every router; threshold sweeps",
+    ),
+    "k-sweep": (
+        "magicore.ablations.k_sweep:k_sweep_study",
+        "every aggregation with 1 to k chains, and the run's method at equal tokens",
+    ),
+}
+"""Name -> where its function is, and one line on what it asks."""
 
 
-def _easy_hard(directory: Path, csv: Path | None, console: Console) -> None:
-    from magicore.ablations.easy_hard import easy_hard
-    from magicore.report.tables import confusion_table, method_csv, method_table
-
-    found = easy_hard(directory)
-    console.print(method_table(found.strategies, title="Easy and hard"))
-    console.print(f"refining everything fixed {found.fixed} answers and broke {found.broken}", highlight=False)
-    if found.confusion is not None:
-        console.print(confusion_table({"route": found.confusion}, title="The router against the oracle"))
-    if csv is not None:
-        csv.write_text(method_csv(found.strategies), encoding="utf-8")
+def study_names() -> dict[str, str]:
+    """Every study with its one-line summary."""
+    return {name: summary for name, (_, summary) in STUDIES.items()}
 
 
-STUDIES: dict[str, Callable[[Path, Path | None, Console], None]] = {"easy-hard": _easy_hard}
+def study_function(name: str) -> Callable[[Path, Options], Study]:
+    """The function of a study.
+
+    Raises:
+        UnknownNameError: there is no such study; near names are suggested.
+    """
+    known = name.replace("_", "-")
+    if known not in STUDIES:
+        near = difflib.get_close_matches(known, STUDIES, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"studies: {', '.join(STUDIES)}"
+        raise UnknownNameError(f"there is no study {name!r}; {hint}")
+    module, _, attribute = STUDIES[known][0].partition(":")
+    function: Callable[[Path, Options], Study] = getattr(importlib.import_module(module), attribute)
+    return function
 
 
-def run_study(name: str, directory: Path, *, csv: Path | None, console: Console) -> None:
-    """Run a study by name and print it.
+def run_study(
+    name: str,
+    directory: Path,
+    options: Options | None = None,
+    *,
+    out: Path | None = None,
+    csv: Path | None = None,
+    figures: bool = True,
+    console: Console | None = None,
+) -> Study:
+    """Run a study over the run in ``directory``, print it, and write it.
+
+    Args:
+        name: The study.
+        directory: A finished run's directory.
+        options: How it is to be made.
+        out: Where tables and figures go; ``DIR/studies/NAME`` if not given.
+        csv: The main table goes into this file too.
+        figures: Whether figures are drawn.
+        console: Where it is printed; nothing is printed without one.
 
     Raises:
         UnknownNameError: there is no such study.
+        MagicoreError: as the study itself.
     """
-    if name not in STUDIES:
-        near = difflib.get_close_matches(name, STUDIES, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"studies: {', '.join(STUDIES)}"
-        raise UnknownNameError(f"there is no study {name!r}; {hint}")
-    STUDIES[name](directory, csv, console)
+    from magicore.report.study_tables import show_study
+
+    function = study_function(name)
+    study = function(directory, options or Options())
+    if console is not None:
+        show_study(study, console)
+    folder = directory / "studies" / study.name if out is None else out
+    written = write_study(study, folder, figures=figures)
+    if csv is not None:
+        write_whole(csv, [table_csv(study.tables[0]).encode("utf-8", "backslashreplace")])
+    if console is not None:
+        console.print(f"{len(written)} files written to {folder}", highlight=False, markup=False)
+    return study

@@ -12,10 +12,11 @@ from rich.table import Table
 
 def list_names(
     what: Annotated[
-        str | None, typer.Argument(help="methods, models, reward-models, routers, prompts, kinds; all if left out.")
+        str | None,
+        typer.Argument(help="methods, models, reward-models, routers, prompts, kinds, studies; all if left out."),
     ] = None,
 ) -> None:
-    """List methods, models, reward models, routers, prompt sets and answer kinds by name."""
+    """List methods, models, reward models, routers, prompt sets, answer kinds and studies by name."""
     from magicore.errors import UnknownNameError
 
     sections = _sections()
@@ -29,6 +30,7 @@ def list_names(
 
 def _sections() -> dict[str, Mapping[str, str]]:
     from difficulty import router_names
+    from magicore.ablations.registry import study_names
     from magicore.answers.kinds import KINDS
     from magicore.llms.registry import model_names
     from magicore.methods import method_names
@@ -41,6 +43,7 @@ def _sections() -> dict[str, Mapping[str, str]]:
         "routers": dict.fromkeys(router_names(), ""),
         "prompts": dict.fromkeys(prompt_set_names(), ""),
         "kinds": dict.fromkeys(KINDS, ""),
+        "studies": study_names(),
     }
 
 

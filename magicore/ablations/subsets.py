@@ -1,0 +1,163 @@
+"""What an aggregation would have answered with fewer chains: over all subsets of k' of them, or resampled ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from math import comb
+from typing import Literal
+
+import numpy as np
+
+from difficulty.ties import TOLERANCE, BoolArray, FloatArray
+from magicore.ablations.trajectories import RoundArrays, chosen_right
+from magicore.evaluate.coverage import pass_at_k
+from magicore.evaluate.selection import expected_best_of
+from magicore.voting import AGGREGATIONS, Method, Weights, vote_all, vote_table
+
+How = Literal["exact", "enumerated", "resampled"]
+DRAWS = 200
+"""Subsets at the most for one number of chains."""
+
+Aggregation = tuple[Method, Weights | None]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Expected:
+    """One aggregation with k' chains.
+
+    Attributes:
+        right: (P,) the probability, over subsets of k' chains of a problem, that its answer is right.
+        how: ``exact`` (closed form, or all chains), ``enumerated`` (every subset), or ``resampled``.
+        draws: Subsets that were looked at; ``None`` for a closed form.
+    """
+
+    right: FloatArray
+    how: How
+    draws: int | None
+
+
+def expected_accuracy(
+    arrays: RoundArrays,
+    k: int,
+    *,
+    aggregations: Sequence[Aggregation] = AGGREGATIONS,
+    draws: int = DRAWS,
+    seed: int = 0,
+) -> dict[Aggregation, Expected]:
+    """Every aggregation with ``k`` of the chains of each problem (all of one that has fewer).
+
+    ``cot`` and ``best-of-k`` have closed forms: a random chain, and order statistics (where scores tie between a right
+    and a wrong chain, or an answered chain has no score, the problem is looked at with the others). Votes are averaged
+    over every subset where there are at most ``draws`` of them, else over ``draws`` random ones, drawn for each problem
+    alone.
+
+    Args:
+        arrays: Classes, scores and rightness of the chains.
+        k: From 1 to the most chains that a problem has.
+        aggregations: Which ones.
+        draws: Subsets at the most.
+        seed: Of the random subsets; each ``k`` has its own stream.
+
+    Raises:
+        ValueError: ``k`` or ``draws`` is out of range.
+    """
+    width = arrays.table.classes.shape[1]
+    if not 1 <= k <= width or draws < 1:
+        raise ValueError(f"k lies between 1 and the {width} chains and at least 1 subset is drawn: got {k} and {draws}")
+    masks, how = _subsets(arrays.table.include, k, draws, seed)
+    closed = {one: _closed(arrays, k, one) for one in aggregations}
+    open_ones = [one for one, exact in closed.items() if exact is None or np.isnan(exact).any()]
+    sums = {one: np.zeros(arrays.right.shape[0]) for one in open_ones}
+    count = 0
+    for mask in masks if open_ones else ():
+        table = arrays.table.subset(mask)
+        count += 1
+        if len(open_ones) == len(AGGREGATIONS):
+            votes = vote_all(table)
+        else:
+            votes = {one: vote_table(table, *one) for one in open_ones}
+        for one in open_ones:
+            sums[one] += chosen_right(arrays.right, votes[one].chosen)
+    found: dict[Aggregation, Expected] = {}
+    for one in aggregations:
+        exact = closed[one]
+        if exact is not None and not np.isnan(exact).any():
+            found[one] = Expected(right=exact, how="exact", draws=None)
+            continue
+        mean = sums[one] / count
+        right = mean if exact is None else np.where(np.isnan(exact), mean, exact)
+        found[one] = Expected(right=right, how=how, draws=count)
+    return found
+
+
+def expected_coverage(arrays: RoundArrays, k: int) -> FloatArray:
+    """(P,) the probability that at least one of ``k`` chains is right; of all where a problem has fewer."""
+    counts, right = arrays.table.include.sum(axis=1), (arrays.right & arrays.table.include).sum(axis=1)
+    return np.array([_covered(int(n), int(c), k) for n, c in zip(counts, right, strict=True)], dtype=np.float64)
+
+
+def _covered(n: int, correct: int, k: int) -> float:
+    return pass_at_k(n, correct, min(k, n)) if n else 0.0
+
+
+def _subsets(include: BoolArray, k: int, draws: int, seed: int) -> tuple[Iterator[BoolArray], How]:
+    """Masks (P, K), or (K,) where every problem has all chains."""
+    sizes = include.sum(axis=1)
+    width = include.shape[1]
+    if (sizes <= k).all():
+        return iter([include]), "exact"
+    if (sizes == width).all() and comb(width, k) <= draws:
+        return _every(width, k), "enumerated"
+    return _random(include, k, draws, np.random.default_rng([seed, k])), "resampled"
+
+
+def _every(width: int, k: int) -> Iterator[BoolArray]:
+    for chosen in combinations(range(width), k):
+        mask = np.zeros(width, dtype=np.bool_)
+        mask[list(chosen)] = True
+        yield mask
+
+
+def _random(include: BoolArray, k: int, draws: int, source: np.random.Generator) -> Iterator[BoolArray]:
+    for _ in range(draws):
+        keys = np.where(include, source.random(include.shape), np.inf)
+        bound = np.partition(keys, k - 1, axis=1)[:, k - 1 : k]
+        yield include & (keys <= bound)
+
+
+def _closed(arrays: RoundArrays, k: int, aggregation: Aggregation) -> FloatArray | None:
+    """(P,) exact probabilities, NaN for a problem without a closed form; ``None`` for an aggregation without one."""
+    method, weights = aggregation
+    table = arrays.table
+    if method == "cot":
+        sizes = table.include.sum(axis=1)
+        share: FloatArray = (arrays.right & table.include).sum(axis=1) / np.maximum(sizes, 1)
+        return share
+    if method != "best-of-k":
+        return None
+    scores = {"o": table.o, "s": table.s, "S": table.combined}[weights or "o"]
+    found = np.full(len(scores), np.nan)
+    for at in range(len(scores)):
+        taken = table.include[at]
+        n = int(taken.sum())
+        answered = taken & (table.classes[at] >= 0)
+        if n == 0:
+            found[at] = 0.0
+            continue
+        if np.isnan(scores[at][answered]).any() or _ties(scores[at][answered], arrays.right[at][answered]):
+            continue
+        chains = [
+            (float(score) if usable else None, bool(right))
+            for score, usable, right in zip(scores[at][taken], answered[taken], arrays.right[at][taken], strict=True)
+        ]
+        found[at] = expected_best_of(chains, min(k, n))
+    return found
+
+
+def _ties(scores: FloatArray, right: BoolArray) -> bool:
+    """Whether a right and a wrong chain score (nearly) the same."""
+    order = np.argsort(scores)
+    near = np.diff(scores[order]) <= TOLERANCE
+    return bool((near & (right[order][1:] != right[order][:-1])).any())
