@@ -479,6 +479,16 @@ def test_more_requests_than_may_wait_are_asked_to_come_later() -> None:
         assert ask(url, "x" * 20_000).status_code == 413
 
 
+def test_a_request_that_does_not_arrive_is_given_up() -> None:
+    with gateway(model=Watched().model, limits=Limits(body_s=0.2)) as url:
+        host, port = url.removeprefix("http://").split(":")
+        with socket.create_connection((host, int(port))) as connection:
+            connection.sendall(
+                f"POST /v1/chat/completions HTTP/1.1\r\nhost: {host}\r\ncontent-length: 9\r\n\r\n{{".encode()
+            )
+            assert connection.recv(12) == b"HTTP/1.1 408"
+
+
 def test_a_key_is_wanted_of_everyone() -> None:
     with gateway(model=Watched().model, api_key="right") as url:
         with client(url, "right") as openai_client:
