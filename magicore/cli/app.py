@@ -13,6 +13,7 @@ from magicore import __version__
 from magicore.cli.ablate import ablate
 from magicore.cli.calibrate import calibrate
 from magicore.cli.check_reward_model import check_reward_model
+from magicore.cli.compare import compare
 from magicore.cli.demo import demo
 from magicore.cli.evaluate_reward_model import evaluate_reward_model
 from magicore.cli.export import export
@@ -24,6 +25,7 @@ from magicore.cli.merge import merge
 from magicore.cli.probe import probe
 from magicore.cli.refine import refine
 from magicore.cli.replay import replay
+from magicore.cli.report import report
 from magicore.cli.run import run
 from magicore.cli.score import score
 from magicore.cli.serve import serve
@@ -75,6 +77,8 @@ app.command(name="label-steps")(label_steps)
 app.command(name="train")(train)
 app.command(name="evaluate-reward-model")(evaluate_reward_model)
 app.command(name="show")(show)
+app.command(name="report")(report)
+app.command(name="compare")(compare)
 app.command(name="replay")(replay)
 app.command(name="tokens")(tokens)
 app.command(name="probe")(probe)
