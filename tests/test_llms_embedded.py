@@ -135,6 +135,25 @@ def test_without_the_package_and_the_hub_the_install_command_is_given(monkeypatc
         open_model("embedded")
 
 
+@needs_package
+def test_the_base_is_untouched_and_an_adapter_changes_the_mark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from safetensors.torch import save_file
+    from torch import zeros
+
+    base = open_model("embedded:base").fingerprint
+    monkeypatch.setattr(module, "policy_folder", lambda: None)
+    assert open_model("embedded").fingerprint == base
+    path = "base_model.model.model.layers.0.self_attn.q_proj"
+    save_file(
+        {f"{path}.lora_A.weight": zeros(2, 576), f"{path}.lora_B.weight": zeros(576, 2)},
+        tmp_path / "adapter_model.safetensors",
+    )
+    (tmp_path / "adapter_config.json").write_text('{"peft_type": "LORA", "r": 2, "lora_alpha": 4}')
+    monkeypatch.setattr(module, "policy_folder", lambda: tmp_path)
+    assert open_model("embedded").fingerprint not in ("", base)
+    assert open_model("embedded:base").fingerprint == base
+
+
 def test_it_takes_no_name() -> None:
     with pytest.raises(InputError, match="the embedded model is just 'embedded'"):
         open_model("embedded:other")

@@ -38,7 +38,7 @@ def train(
     ] = None,
     max_length: Annotated[int | None, typer.Option("--max-length", help="Leave longer examples out (1024).")] = None,
     micro_tokens: Annotated[
-        int | None, typer.Option("--micro-tokens", help="Tokens at once, for memory (4096).")
+        int | None, typer.Option("--micro-tokens", help="Tokens at once, for memory (2048).")
     ] = None,
     held_out: Annotated[float | None, typer.Option("--held-out", help="The share of problems held out (0.05).")] = None,
     evaluate_every: Annotated[int | None, typer.Option("--evaluate-every", help="Steps between measurements.")] = None,

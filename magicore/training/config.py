@@ -62,7 +62,7 @@ class TrainingConfig:
     steps: int | None = None
     epochs: float = 1.0
     max_length: int = 1024
-    micro_tokens: int = 4096
+    micro_tokens: int = 2048
     held_out: float = 0.05
     evaluate_every: int = 50
     checkpoint_every: int = 50

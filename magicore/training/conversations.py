@@ -109,8 +109,7 @@ def refining_conversations(
 ) -> Iterator[tuple[str, Conversation]]:
     """A review and a refinement of every labelled solution that has a worked one.
 
-    The step scores shown are the labels, blurred as a process reward model's are: each moves towards the other side by
-    up to 0.4, and one in ten crosses over. One solution in four is shown without scores.
+    The step scores shown are the labels, blurred (:func:`blurred_scores`). One solution in four is shown without.
 
     Raises:
         InputError: A solution's labels are not as many as its steps.
@@ -123,10 +122,17 @@ def refining_conversations(
             raise InputError(f"solution {solution.id!r}: {len(row.labels)} step labels for {len(steps)} steps")
         if problem.id not in worked or all(label is None for label in row.labels):
             continue
-        scores = None if draw.random() < 0.25 else [_blurred(label, draw) for label in row.labels]
+        scores = None if draw.random() < 0.25 else blurred_scores(row.labels, draw)
         feedback = feedback_from_labels(steps, row.labels)
         yield problem.id, review_conversation(problem, steps, scores, feedback, prompts)
         yield problem.id, refine_conversation(problem, steps, scores, feedback, worked[problem.id], prompts)
+
+
+def blurred_scores(labels: Sequence[float | None], draw: Random) -> list[float | None]:
+    """Labels as a process reward model might give them: each moves towards the other side by up to 0.4, and one in ten
+    crosses over.
+    """
+    return [_blurred(label, draw) for label in labels]
 
 
 def _blurred(label: float | None, draw: Random) -> float | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -158,7 +159,9 @@ def open_trainee(config: TrainingConfig) -> Trainee:
     }
     lora = peft.LoraConfig(**settings)
     torch.manual_seed(config.seed)
-    wrapped: Any = peft.get_peft_model(model, lora)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # PEFT asks transformers under an old name
+        wrapped: Any = peft.get_peft_model(model, lora)
     try:
         return Trainee(wrapped, tokenizer, config.chosen_head, name)
     except CheckpointError as error:
