@@ -18,7 +18,7 @@ from inspect_ai.model import ModelOutput, ModelUsage, get_model
 from inspect_ai.scorer import CORRECT, INCORRECT, NOANSWER
 from inspect_ai.solver import generate, system_message
 
-from magicore.errors import InputError, UnknownNameError
+from magicore.errors import CapabilityError, InputError, UnknownNameError
 from magicore.harness.inspect_ai import grade, solve
 
 pytestmark = pytest.mark.filterwarnings("default")
@@ -108,6 +108,15 @@ def test_wrong_options_are_said_before_anything_is_asked() -> None:
         solve("marz")
     with pytest.raises(InputError, match="kinds are"):
         grade("poem")
+    with pytest.raises(CapabilityError, match="-S orm=NAME and -S prm=NAME"):
+        solve("magicore")
+
+
+def test_a_method_may_come_as_the_list_that_the_command_line_makes_of_it(tmp_path: Path) -> None:
+    replies = Replies()
+    task = Task(dataset=SAMPLES[:1], solver=solve(["magicore:k=2", "router=easy"], orm="random", prm="arithmetic"))
+    log = evaluate(task, replies, tmp_path)
+    assert len(replies.sent) == 2 and log.samples[0].metadata["magicore"]["verdict"]["router"] == "easy"
 
 
 def test_equal_runs_share_a_cache(tmp_path: Path) -> None:

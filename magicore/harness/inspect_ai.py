@@ -34,7 +34,7 @@ from magicore.api import make_config
 from magicore.config import RunConfig
 from magicore.datasets import read_problem
 from magicore.datasets.problems import checked_kind
-from magicore.errors import LanguageModelError, MagicoreError
+from magicore.errors import CapabilityError, LanguageModelError, MagicoreError
 from magicore.llms.base import Generation, Message, Request, Sampling, Traits
 from magicore.llms.identity import request_seed
 from magicore.methods import make_method
@@ -156,7 +156,7 @@ class _Engines:
 
 
 def _solve(
-    method: str = "weighted-self-consistency",
+    method: str | list[str] = "weighted-self-consistency",
     orm: str | None = None,
     prm: str | None = None,
     kind: str | None = None,
@@ -171,7 +171,8 @@ def _solve(
     Temperature, top_p, max_tokens, stop_seqs and seed are the evaluation's where it sets them.
 
     Args:
-        method: A method with options, as a gateway's model is named: ``magicore:k=8,iterations=1``.
+        method: A method with options, as a gateway's model is named: ``magicore:k=8,iterations=1``. (Inspect's command
+            line makes a list of what has commas, which is put together again.)
         orm: The outcome reward model.
         prm: The process reward model.
         kind: How answers are read; by default as the target is.
@@ -183,9 +184,12 @@ def _solve(
     Raises:
         MagicoreError: An option is wrong.
     """
-    name, options = split_name(method)
+    name, options = split_name(method if isinstance(method, str) else ",".join(map(str, method)))
     made = make_method(name, **options)
     forced = None if kind is None else checked_kind(kind, "kind")
+    if missing := sorted(made.needs - {reward for reward, named in (("orm", orm), ("prm", prm)) if named is not None}):
+        flags = " and ".join(f"-S {reward}=NAME" for reward in missing)
+        raise CapabilityError(f"method {name} needs reward models: give {flags} (`magicore list` shows them)")
     given = {"method": name, "orm": orm, "prm": prm, "calibration": calibration, "cache": cache, "prompts": prompts}
     config = make_config(None, {key: value for key, value in given.items() if value is not None})
     engines = _Engines(config)
