@@ -17,6 +17,7 @@ from magicore.errors import InputError, UnknownNameError
 from magicore.llms.base import Sampling
 
 Duplicates = Literal["count", "once"]
+Placement = Literal["together", "phased", "cpu-rewards"]
 CALIBRATIONS = ("batch", "first", "running")
 
 
@@ -51,6 +52,9 @@ class RunConfig:
         deterministic: Local models in fp32 with a fixed batch order.
         device, dtype: Where and how local models run. With ``auto`` each machine takes what it is fast with; machines
             that share a run or a cache need one dtype, since another precision gives other samples.
+        placement: How local models share the device: ``together``, all loaded at once; ``phased``, one at a time, in
+            waves over the problems that are worked on at once; ``cpu-rewards``, reward models run on the processor. A
+            model whose table names a ``device`` of its own stays there.
         concurrency: Problems worked on at once.
         cache: A store file that runs share: what it has is not paid for again.
         budget: Limits, ``{"run.tokens": 1e6, "problem.seconds": 60}``: of ``run`` or ``problem``, on ``tokens``,
@@ -83,6 +87,7 @@ class RunConfig:
     deterministic: bool = False
     device: str = "auto"
     dtype: str = "auto"
+    placement: str = "together"
     concurrency: int = 64
     cache: str | None = None
     budget: Mapping[str, float] = field(default_factory=dict)
@@ -106,6 +111,8 @@ class RunConfig:
             raise UnknownNameError(f"there is no answer kind {self.kind!r}; kinds: {', '.join(KINDS)}")
         if self.duplicates not in get_args(Duplicates):
             raise InputError(f"duplicates is {' or '.join(get_args(Duplicates))}, not {self.duplicates!r}")
+        if self.placement not in get_args(Placement):
+            raise InputError(f"placement is {', '.join(get_args(Placement))}, and {self.placement!r} is none")
         if self.calibration not in CALIBRATIONS and not Path(self.calibration).is_file():
             raise InputError(
                 f"calibration is {', '.join(CALIBRATIONS)} or a saved file, and {self.calibration!r} is none"

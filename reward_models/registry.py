@@ -120,9 +120,10 @@ PROCESS_MODELS: dict[str, Builtin] = {
 # Packages that come with an extra of the distribution.
 _EXTRAS = {
     **dict.fromkeys(
-        ("accelerate", "bitsandbytes", "gguf", "safetensors", "sentencepiece", "tokenizers", "torch", "transformers"),
+        ("accelerate", "gguf", "safetensors", "sentencepiece", "tokenizers", "torch", "transformers"),
         "local",
     ),
+    "bitsandbytes": "quant",
     **dict.fromkeys(("fastapi", "uvicorn"), "serve"),
 }
 

@@ -203,8 +203,6 @@ def test_every_import_is_of_a_declared_requirement() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     named = [*project["dependencies"], *(item for extra in project["optional-dependencies"].values() for item in extra)]
     declared = {canonicalize_name(Requirement(item).name) for item in named}
-    # One is found beside torch where a GPU is; the error where it is missing names it.
-    declared.add(canonicalize_name("bitsandbytes"))
     known = packages_distributions()
     undeclared = {
         f"{name} imports {top}"

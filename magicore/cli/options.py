@@ -76,6 +76,13 @@ Deterministic = Annotated[
 ]
 Device = Annotated[str | None, typer.Option("--device", help="auto, cpu, cuda, mps.")]
 Dtype = Annotated[str | None, typer.Option("--dtype", help="auto, float32, bfloat16, float16.")]
+Placement = Annotated[
+    str | None,
+    typer.Option(
+        "--placement",
+        help="Local models on one device: together, phased (one loaded at a time, in waves), or cpu-rewards.",
+    ),
+]
 Concurrency = Annotated[int | None, typer.Option("--concurrency", help="Problems worked on at once.")]
 
 LogJson = Annotated[Path | None, typer.Option("--log-json", help="Append every event to this file as a JSON object.")]

@@ -29,6 +29,7 @@ def refine(
     deterministic: opt.Deterministic = None,
     device: opt.Device = None,
     dtype: opt.Dtype = None,
+    placement: opt.Placement = None,
     config: opt.Config = None,
     data: opt.Questions = None,
     force: opt.Force = False,
@@ -57,6 +58,7 @@ def refine(
             "deterministic": deterministic,
             "device": device,
             "dtype": dtype,
+            "placement": placement,
         }
     )
     settings |= opt.pairs(option, "--option") or {}

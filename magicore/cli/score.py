@@ -19,11 +19,14 @@ def score(
     aggregation: opt.Aggregation = None,
     device: opt.Device = None,
     dtype: opt.Dtype = None,
+    placement: opt.Placement = None,
     config: opt.Config = None,
     data: opt.Questions = None,
 ) -> None:
     """Score every solution and every step; an interrupted command goes on where it stopped."""
     from magicore.cli.scoring import score_file
 
-    settings = opt.given({"model": model, "aggregation": aggregation, "device": device, "dtype": dtype})
+    settings = opt.given(
+        {"model": model, "aggregation": aggregation, "device": device, "dtype": dtype, "placement": placement}
+    )
     score_file(solutions, out, orm=orm, prm=prm, data=data, settings=settings, config=config)

@@ -43,6 +43,7 @@ from reward_models.local.embedded import (
     publish,
 )
 from reward_models.names import ModelName
+from reward_models.turns import Turns
 
 __all__ = ["HUB_ID", "INSTALL", "cache_folder", "embedded", "find_gguf", "gguf_fingerprint", "load_embedded"]
 
@@ -57,6 +58,7 @@ def embedded(
     dtype: str = "auto",
     deterministic: bool = False,
     rows: int = ROWS,
+    turns: Turns | None = None,
 ) -> LocalModel:
     """SmolLM2-135M-Instruct with the package's policy adapter, or as it is (``embedded:base``); options as
     :func:`magicore.llms.local.local`.
@@ -80,6 +82,7 @@ def embedded(
         load=lambda: load_embedded(source, place, precision, adapter=policy),
         rows=rows,
         deterministic=deterministic,
+        turns=turns,
     )
 
 

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, cast
 from magicore.errors import InputError, MissingExtraError, UnknownNameError
 from magicore.llms.base import LanguageModel
 from reward_models.names import ModelName, parse_model_name
+from reward_models.turns import Turns
 
 GROUP = "magicore.language_models"
 
@@ -42,7 +43,7 @@ PROVIDERS: dict[str, Provider] = {
     "scripted": Provider("magicore.llms.providers:scripted", "answers by rule, for trials; scripted:MODULE:FUNCTION"),
 }
 
-_RUN_OPTIONS = ("device", "dtype", "deterministic")
+_RUN_OPTIONS = ("device", "dtype", "deterministic", "turns")
 _EXTRAS = dict.fromkeys(("torch", "transformers", "gguf", "accelerate", "jinja2", "safetensors", "tokenizers"), "local")
 
 Factory = Callable[..., LanguageModel]
@@ -55,12 +56,15 @@ def open_model(
     device: str | None = None,
     dtype: str | None = None,
     deterministic: bool | None = None,
+    turns: Turns | None = None,
     **options: Any,
 ) -> LanguageModel:
     """Open a language model by name.
 
     ``models`` holds the tables of nicknames, each with a ``name`` (and ``urls``) and options of its provider.
     ``device``, ``dtype`` and ``deterministic`` are a run's, and go to models that run here; a table's own come first.
+    ``turns`` is the floor that models of one device share; a model whose table names a device of its own has no part
+    in it.
     Other ``options`` are the provider's.
 
     Raises:
@@ -77,7 +81,8 @@ def open_model(
         parsed = _parse(name)
     factory = _factory(parsed, tables)
     known = _keywords(factory)
-    for option, value in zip(_RUN_OPTIONS, (device, dtype, deterministic), strict=True):
+    floor = None if "device" in options else turns
+    for option, value in zip(_RUN_OPTIONS, (device, dtype, deterministic, floor), strict=True):
         if value is not None and known is not None and option in known:
             options.setdefault(option, value)
     if known is not None:

@@ -39,12 +39,18 @@ class Ledger:
         self.over_budget = False
         self.seconds: dict[str, float] = {}
         self._usage: dict[tuple[str, str], Usage] = {}
+        self._order: dict[tuple[str, str], None] = {}
         self._trials: dict[tuple[str, str], Trials] = {}
         self._warnings: dict[str, None] = {}
+
+    def expect(self, role: str, model: str) -> None:
+        """Give a role its place in the order of usage, whichever of several that work side by side is done first."""
+        self._order.setdefault((role, model))
 
     def book(self, role: str, model: str, usage: Usage) -> None:
         """Add to what ``role`` spent on ``model``."""
         key = (role, model)
+        self._order.setdefault(key)
         self._usage[key] = self._usage.get(key, Usage()) + usage
 
     def tried(self, role: str, model: str, retries: int, waited_s: float, unknown: int) -> None:
@@ -65,7 +71,11 @@ class Ledger:
     @property
     def usage(self) -> tuple[RoleUsage, ...]:
         """Usage by role and model, in order of first use."""
-        return tuple(RoleUsage(role=role, model=model, usage=u) for (role, model), u in self._usage.items())
+        return tuple(
+            RoleUsage(role=role, model=model, usage=self._usage[role, model])
+            for role, model in self._order
+            if (role, model) in self._usage
+        )
 
     @property
     def timings(self) -> dict[str, Any]:

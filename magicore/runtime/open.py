@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Literal, cast
@@ -24,6 +25,7 @@ from reward_models.base import OutcomeRewardModel, ProcessRewardModel, RewardMod
 from reward_models.families.generative import language_model_name
 from reward_models.names import parse_model_name
 from reward_models.registry import load_outcome_model, load_process_model, outcome_models, process_models
+from reward_models.turns import Turns
 from reward_models.types import OutcomeScore, StepScores
 
 
@@ -61,14 +63,13 @@ async def open_engine(
             models |= {role: opener.language_model(name) for role, name in config.role_models.items()}
         orm_service: ScoringService[OutcomeScore] | None = None
         prm_service: ScoringService[StepScores] | None = None
+        fixed = config.deterministic
         if orm is not None or config.orm is not None:
-            orm_service = ScoringService(
-                orm or opener.reward_model("orm", cast(str, config.orm), models), store, kind="orm"
-            )
+            scorer = orm or opener.reward_model("orm", cast(str, config.orm), models)
+            orm_service = ScoringService(scorer, store, kind="orm", deterministic=fixed)
         if prm is not None or config.prm is not None:
-            prm_service = ScoringService(
-                prm or opener.reward_model("prm", cast(str, config.prm), models), store, kind="prm"
-            )
+            scorer = prm or opener.reward_model("prm", cast(str, config.prm), models)
+            prm_service = ScoringService(scorer, store, kind="prm", deterministic=fixed)
         engine = Engine(
             models=models,
             prompts=prompts,
@@ -94,6 +95,7 @@ class _Opener:
         self._budget = budget
         self._store = store
         self._models: dict[str, StoredModel] = {}
+        self._turns = Turns() if config.placement == "phased" else None
 
     def language_model(self, name: str, *, given: LanguageModel | None = None) -> StoredModel:
         if given is not None:
@@ -106,6 +108,7 @@ class _Opener:
                 device=config.device,
                 dtype=config.dtype,
                 deterministic=config.deterministic,
+                turns=self._turns,
             )
             self._models[name] = StoredModel(model, self._store, self._budget, self._watcher)
         return self._models[name]
@@ -118,8 +121,11 @@ class _Opener:
         registry = outcome_models if kind == "orm" else process_models
         known = registry.options(name)
         options: dict[str, Any] = table
-        for option, value in (("device", self._config.device), ("dtype", self._config.dtype)):
-            if known is not None and option in known:
+        device = "cpu" if self._config.placement == "cpu-rewards" else self._config.device
+        dtype = "float32" if self._config.deterministic and self._config.dtype == "auto" else self._config.dtype
+        turns = None if "device" in table else self._turns
+        for option, value in (("device", device), ("dtype", dtype), ("turns", turns)):
+            if known is not None and option in known and value is not None:
                 options.setdefault(option, value)
         if known is not None and "generate" in known:
             options["generate"] = self._generate(language_model_name(parse_model_name(name)), models)
@@ -132,6 +138,8 @@ class _Opener:
         return generate_with(model, seed=self._config.seed, ledger=current_ledger)
 
     async def aclose(self) -> None:
+        if self._turns is not None:
+            await asyncio.to_thread(self._turns.close)
         for model in self._models.values():
             await model.aclose()
 

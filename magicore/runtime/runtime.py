@@ -201,6 +201,9 @@ class Runtime:
         """
         asked = questions if questions is not None else [self.problem.question] * len(chains)
         solutions = [chain.solution(question) for chain, question in zip(chains, asked, strict=True)]
+        for service, role in ((self.engine.orm, "orm"), (self.engine.prm, "prm")):
+            if service is not None:
+                self.ledger.expect(role, service.name)
         token = current_ledger.set(self.ledger)
         started = time.perf_counter()
         try:

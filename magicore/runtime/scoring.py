@@ -21,11 +21,17 @@ class ScoringService(Generic[ScoreT]):
     """One reward model of a run.
 
     Requests of many problems that wait at the same time are scored in one batch; a model with its own ``ascore`` (one
-    that does I/O) is awaited directly. Every score is stored before it is returned; equal solutions are scored once.
+    that does I/O) is awaited directly. A deterministic one scores each request by
+    itself. Every score is stored before it is returned; equal solutions are scored once.
     """
 
     def __init__(
-        self, model: OutcomeRewardModel | ProcessRewardModel, cache: ScoreCache, *, kind: Literal["orm", "prm"]
+        self,
+        model: OutcomeRewardModel | ProcessRewardModel,
+        cache: ScoreCache,
+        *,
+        kind: Literal["orm", "prm"],
+        deterministic: bool = False,
     ) -> None:
         self.model = model
         self._kind = kind
@@ -33,7 +39,9 @@ class ScoringService(Generic[ScoreT]):
         self.requires = requirements(model)
         self._cache = cache
         self._asynchronous = hasattr(model, "ascore")
-        self._batcher: Any = None if self._asynchronous else Batcher(model)
+        # Rounding depends on what is computed together: alone, a request gives the same bits whatever else waits.
+        batcher = Batcher(model, most=1) if deterministic else Batcher(model)
+        self._batcher: Any = None if self._asynchronous else batcher
 
     async def score(self, solutions: Sequence[Solution]) -> list[ScoreT]:
         """One score a solution, in order.

@@ -10,6 +10,7 @@ from reward_models.errors import CheckpointError, MissingExtraError, RewardModel
 from reward_models.families.family import Family
 from reward_models.families.scoring import FamilyOutcomeModel, FamilyProcessModel, Mapped, Settings, Thinking
 from reward_models.names import ModelName
+from reward_models.turns import Turns
 
 if TYPE_CHECKING:
     from reward_models.families.reading import Engine
@@ -38,6 +39,7 @@ def factory(family: Family, checkpoint: str | None = None) -> Callable[..., Fami
         mapping: Mapped = "sigmoid",
         aggregation: str | None = None,
         cache: ScoreCache | None = None,
+        turns: Turns | None = None,
         api_key_env: str | None = None,
     ) -> FamilyModel:
         settings = Settings(
@@ -65,6 +67,7 @@ def factory(family: Family, checkpoint: str | None = None) -> Callable[..., Fami
                 quantize=quantize,
                 budget=budget,
                 tokenizer=tokenizer,
+                turns=turns,
             )
             from reward_models.local.load import load_engine
 
@@ -87,6 +90,7 @@ def open_local(
     quantize: Quantize | None,
     budget: int | None,
     tokenizer: str | None,
+    turns: Turns | None,
 ) -> tuple[Family, Checkpoint, Placement, TextTokenizer]:
     """The family as the checkpoint has it, checkpoint, placement and tokenizer, the tokenizer checked before gigabytes
     are read.
@@ -104,7 +108,8 @@ def open_local(
     words = load_tokenizer(tokenizer or opened)
     family = family.adapted(opened.declared, words)
     family.check_tokenizer(words)
-    return family, opened, Placement(device=device, dtype=dtype, quantize=quantize, budget=budget), words
+    placement = Placement(device=device, dtype=dtype, quantize=quantize, budget=budget, turns=turns)
+    return family, opened, placement, words
 
 
 def assemble(

@@ -14,16 +14,22 @@ from reward_models.errors import CheckpointError
 from reward_models.families import math_shepherd, sequence_classifier
 from reward_models.families.build import FamilyModel
 from reward_models.names import ModelName
+from reward_models.turns import Turns
 
 
-def load_prm(name: ModelName, *, device: str = "auto", dtype: str = "auto", cache: Any = None) -> FamilyModel:
+def load_prm(
+    name: ModelName, *, device: str = "auto", dtype: str = "auto", cache: Any = None, turns: Turns | None = None
+) -> FamilyModel:
     """The embedded process reward model, in Math-Shepherd's format."""
-    return _named(math_shepherd.load(_found(name, "prm"), device=device, dtype=dtype, cache=cache), name)
+    return _named(math_shepherd.load(_found(name, "prm"), device=device, dtype=dtype, cache=cache, turns=turns), name)
 
 
-def load_orm(name: ModelName, *, device: str = "auto", dtype: str = "auto", cache: Any = None) -> FamilyModel:
+def load_orm(
+    name: ModelName, *, device: str = "auto", dtype: str = "auto", cache: Any = None, turns: Turns | None = None
+) -> FamilyModel:
     """The embedded outcome reward model, a sequence classifier."""
-    return _named(sequence_classifier.load(_found(name, "orm"), device=device, dtype=dtype, cache=cache), name)
+    found = _found(name, "orm")
+    return _named(sequence_classifier.load(found, device=device, dtype=dtype, cache=cache, turns=turns), name)
 
 
 def adapter_folder(kind: str) -> Path:

@@ -25,6 +25,7 @@ from reward_models.families.reading import Reading
 from reward_models.families.scoring import Settings, Thinking
 from reward_models.families.tokens import TextTokenizer
 from reward_models.names import ModelName
+from reward_models.turns import Turns
 
 REFERENCE = "Qwen/Qwen2.5-Math-7B-Instruct"
 BETA = 0.001
@@ -81,9 +82,10 @@ def load(  # noqa: PLR0913 - the registry reads the options that exist from this
     thinking: Thinking = "skip",
     aggregation: str | None = None,
     cache: ScoreCache | None = None,
+    turns: Turns | None = None,
     api_key_env: str | None = None,
 ) -> FamilyModel:
-    """EurusPRM with its reference model; both are kept in memory, or both are on servers."""
+    """EurusPRM with its reference model; both are kept in memory, or take turns there, or both are on servers."""
     settings = Settings(context=context, windowed=windowed, thinking=thinking, aggregation=aggregation)
     if name.engine != "local":
         from reward_models.remote.model import open_remote_implicit
@@ -104,7 +106,15 @@ def load(  # noqa: PLR0913 - the registry reads the options that exist from this
 
     try:
         _, opened, placement, words = open_local(
-            FAMILY, name, None, device=device, dtype=dtype, quantize=quantize, budget=budget, tokenizer=tokenizer
+            FAMILY,
+            name,
+            None,
+            device=device,
+            dtype=dtype,
+            quantize=quantize,
+            budget=budget,
+            tokenizer=tokenizer,
+            turns=turns,
         )
         policy = load_engine(FAMILY, opened, placement)
         base = load_engine(FAMILY, Checkpoint.open(reference), placement)

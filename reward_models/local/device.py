@@ -14,7 +14,7 @@ _FORMATS = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32
 _LONG_NAMES = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32"}
 _CPU_BUDGET = 2048
 _GPU_BUDGET = 65536
-_SPARE = 1.1  # weights are not all: buffers, allocator, the first activations
+SPARE = 1.1  # weights are not all: buffers, allocator, the first activations
 
 
 def choose_device(wanted: str) -> str:
@@ -97,10 +97,11 @@ def check_fits(needed: int, device: str, *, what: str) -> None:
         CapabilityError: The weights need more than is free.
     """
     free = free_memory(device)
-    if free is not None and needed * _SPARE > free:
+    if free is not None and needed * SPARE > free:
         raise CapabilityError(
-            f"{what} needs about {needed * _SPARE / 2**30:.1f} GiB on {device}, where {free / 2**30:.1f} GiB are free; "
-            "choose a smaller model, another device, dtype=bf16, or quantize=8bit or 4bit"
+            f"{what} needs about {needed * SPARE / 2**30:.1f} GiB on {device}, where {free / 2**30:.1f} GiB are free; "
+            "choose a smaller model, another device, dtype=bf16, or quantize=8bit or 4bit; the models of a run take "
+            "turns on a device with --placement phased"
         )
 
 

@@ -6,15 +6,15 @@ import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import torch
 import transformers
 from huggingface_hub.errors import StrictDataclassError
-from transformers import AutoConfig, AutoModel, AutoTokenizer, BitsAndBytesConfig, LlamaConfig, LlamaModel
+from transformers import AutoConfig, AutoModel, AutoTokenizer, LlamaConfig, LlamaModel
 from transformers.utils import logging as transformers_logging
 
-from reward_models.errors import CheckpointError, MissingExtraError
+from reward_models.errors import CheckpointError
 from reward_models.families.family import Family
 from reward_models.families.reading import Engine
 from reward_models.families.tokens import TextTokenizer
@@ -24,9 +24,9 @@ from reward_models.local.checkpoint import Checkpoint
 from reward_models.local.device import check_fits, choose_device, choose_format
 from reward_models.local.engine import LocalEngine, ReplicatedEngine
 from reward_models.local.heads import build_head
-
-Quantize = Literal["8bit", "4bit"]
-_BITS = {"8bit": 8, "4bit": 4}
+from reward_models.local.quantise import BITS, Quantize, check_quantize, quantisation
+from reward_models.local.resident import Part, ResidentEngine
+from reward_models.turns import Turns
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,14 +37,16 @@ class Placement:
         device: auto, cpu, mps, cuda, cuda:N, several of them separated by commas for replicas, or ``spread`` to lay one
             model over all GPUs by accelerate.
         dtype: auto, bf16, fp16 or fp32.
-        quantize: 8bit or 4bit, by bitsandbytes.
+        quantize: 8bit or 4bit (LLM.int8(), or NF4), by bitsandbytes.
         budget: Most tokens computed together; from free memory when ``None``.
+        turns: The floor, where models take turns on one device: the model is loaded in its turns alone.
     """
 
     device: str = "auto"
     dtype: str = "auto"
     quantize: Quantize | None = None
     budget: int | None = None
+    turns: Turns | None = None
 
 
 def load_tokenizer(where: str | Checkpoint) -> TextTokenizer:
@@ -78,25 +80,45 @@ def load_engine(family: Family, checkpoint: Checkpoint, placement: Placement) ->
             f"it is a {checkpoint.architecture}, but {family.name} reads {' or '.join(allowed)}", model=checkpoint.name
         )
     checkpoint.check_readable()
-    devices = placement.device.split(",")
-    engines = [_load_one(family, checkpoint, placement, device.strip()) for device in devices]
+    parts = [_part(family, checkpoint, placement, device.strip()) for device in placement.device.split(",")]
+    if placement.turns is not None:
+        return ResidentEngine(parts, placement.turns)
+    engines = [part.build(part.load()) for part in parts]
     return engines[0] if len(engines) == 1 else ReplicatedEngine(engines)
 
 
-def _load_one(family: Family, checkpoint: Checkpoint, placement: Placement, wanted: str) -> LocalEngine:
+def _part(family: Family, checkpoint: Checkpoint, placement: Placement, wanted: str) -> Part:
+    """One device's share: checked now, loaded when it is asked for."""
     spread = wanted == "spread"
     device = choose_device("cuda" if spread else wanted)
     dtype = choose_format(placement.dtype, device)
-    bits = _BITS[placement.quantize] if placement.quantize else 8 * dtype.itemsize
-    if not spread:
-        check_fits(_weight_bytes(checkpoint, bits), device, what=checkpoint.name)
-    backbone = _load_backbone(checkpoint, placement.quantize, dtype, "auto" if spread else device)
-    last = next(reversed(list(backbone.parameters()))).device
-    head = internlm2.native_head(family.head) if internlm2.is_internlm2(checkpoint.config) else family.head
-    score = build_head(head, checkpoint, backbone, last)
+    bits = 8 * dtype.itemsize
+    if placement.quantize is not None:
+        bits = BITS[check_quantize(placement.quantize, model=checkpoint.name)]
+        if isinstance(checkpoint, AdaptedCheckpoint):
+            raise CheckpointError(
+                "an adapter cannot be merged into quantised weights; leave out quantize", model=checkpoint.name
+            )
     identity = f"{checkpoint.identity} {dtype} {placement.quantize or ''}"
     fingerprint = hashlib.sha256(identity.encode()).hexdigest()[:16]
-    return LocalEngine(backbone, score, fingerprint=fingerprint, budget=placement.budget)
+
+    def check() -> None:
+        if not spread:
+            check_fits(_weight_bytes(checkpoint, bits), device, what=checkpoint.name)
+
+    def load() -> Any:
+        check()
+        return _load_backbone(checkpoint, placement.quantize, dtype, "auto" if spread else device)
+
+    def build(backbone: Any) -> LocalEngine:
+        last = next(reversed(list(backbone.parameters()))).device
+        head = internlm2.native_head(family.head) if internlm2.is_internlm2(checkpoint.config) else family.head
+        score = build_head(head, checkpoint, backbone, last)
+        return LocalEngine(backbone, score, fingerprint=fingerprint, budget=placement.budget)
+
+    check()
+    device_alone = None if spread or placement.quantize else torch.device(device)
+    return Part(fingerprint=fingerprint, device=device_alone, load=load, build=build)
 
 
 def _weight_bytes(checkpoint: Checkpoint, bits: int) -> int:
@@ -109,7 +131,7 @@ def _weight_bytes(checkpoint: Checkpoint, bits: int) -> int:
 def _load_backbone(checkpoint: Checkpoint, quantize: Quantize | None, dtype: torch.dtype, device_map: str) -> Any:
     options: dict[str, Any] = {"dtype": dtype, "device_map": device_map}
     if quantize:
-        options["quantization_config"] = _quantisation(quantize, dtype)
+        options["quantization_config"] = quantisation(quantize, dtype)
     source: Any = checkpoint.folder
     loader: Any = AutoModel
     config: Any
@@ -135,8 +157,6 @@ def _load_backbone(checkpoint: Checkpoint, quantize: Quantize | None, dtype: tor
             f"its weights lack {len(missing)} tensors, such as {missing[0]}: it is another kind of model",
             model=checkpoint.name,
         )
-    if quantize and isinstance(checkpoint, AdaptedCheckpoint):
-        raise CheckpointError("an adapter cannot be merged into quantised weights", model=checkpoint.name)
     checkpoint.finish(model)
     return model.eval()
 
@@ -148,16 +168,6 @@ def _native_config(checkpoint: Checkpoint) -> Any:
     except (OSError, ValueError, KeyError, StrictDataclassError) as error:
         reason = str(error).strip().splitlines()[-1].strip()
         raise CheckpointError(f"its configuration cannot be used ({reason})", model=checkpoint.name) from error
-
-
-def _quantisation(quantize: Quantize, dtype: torch.dtype) -> BitsAndBytesConfig:
-    try:
-        import bitsandbytes  # noqa: F401
-    except ImportError as error:
-        raise MissingExtraError("quantize needs bitsandbytes: pip install bitsandbytes") from error
-    if quantize == "8bit":
-        return BitsAndBytesConfig(load_in_8bit=True)
-    return BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_compute_dtype=dtype)
 
 
 @contextmanager

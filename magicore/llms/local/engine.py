@@ -7,6 +7,9 @@ Transformers' own continuous batching was tried and left (5.24, one thread, Smol
 chains of 48 tokens): 40 tokens per second of processor time against 140 here, and it has one random state for the whole
 batch, so that a sample depends on its neighbours.
 
+Where models take turns on one device, the engine holds the floor while it has jobs, and all that it keeps on the device
+beside the weights is given up when another model enters.
+
 In a deterministic engine every request runs by itself instead, in passes of a fixed number of rows in which sample i
 always has row i mod rows: then sample i is the same to the last bit whether it is drawn with 3 others, with 39, or
 alone.
@@ -21,7 +24,8 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, InvalidStateError
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 import torch
 
@@ -30,6 +34,7 @@ from magicore.llms.base import Message
 from magicore.llms.local.batch import Batch, Row, Wanted
 from magicore.llms.local.loading import LoadedModel
 from magicore.llms.local.prompts import Prompt, PromptReader, prompt_tokens
+from reward_models.turns import Seat, Turns
 
 FIXED_ROWS = 16
 _GATHER_S = 0.005
@@ -88,21 +93,42 @@ class Job:
 
 
 class Engine:
-    """Samples in a thread of its own. The thread starts, and loads the model, with the first request."""
+    """Samples in a thread of its own. The thread starts, and loads the model, with the first request.
 
-    def __init__(self, load: Callable[[], LoadedModel], *, rows: int, deterministic: bool) -> None:
+    Args:
+        load: Loads the model, or loads it again.
+        unload: Frees the device of it; called between turns only.
+        rows: The most chains in one batch.
+        deterministic: Whether every request runs by itself, in passes of a fixed shape.
+        turns: The floor that this model shares with others; its own otherwise.
+    """
+
+    def __init__(
+        self,
+        load: Callable[[], LoadedModel],
+        *,
+        rows: int,
+        deterministic: bool,
+        unload: Callable[[], None] = lambda: None,
+        turns: Turns | None = None,
+    ) -> None:
         self._load = load
-        self._rows = rows
-        self._deterministic = deterministic
+        self._unload = unload
+        self._work: _Work = _Alone() if deterministic else _Together(rows)
+        self._turns = turns or Turns()
         self._inbox: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
+        self._seat: Seat | None = None
         self._lock = threading.Lock()
 
     def submit(self, job: Job) -> None:
         """Take a job on; its future resolves when all its chains are there."""
         with self._lock:
             if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="magicore-local-model", daemon=True)
+                self._seat = self._turns.seat(enter=self._enter, leave=self._leave)
+                self._thread = threading.Thread(
+                    target=self._run, args=(self._seat,), name="magicore-local-model", daemon=True
+                )
                 self._thread.start()
         self._inbox.put(job)
 
@@ -110,33 +136,54 @@ class Engine:
         """Give up what is under way, end the thread and wait for it. A later job starts a new one."""
         with self._lock:
             thread, self._thread = self._thread, None
-        if thread is not None:
+            seat, self._seat = self._seat, None
+        if thread is not None and seat is not None:
             self._inbox.put(None)
+            seat.close()
             thread.join()
 
-    def _run(self) -> None:
-        try:
-            loaded = self._load()
-        except MagicoreError as error:
-            self._refuse(error)
-            return
-        except Exception as error:  # noqa: BLE001 - whatever it was, those who wait must hear of it
-            self._refuse(LanguageModelError(f"the model cannot be loaded ({type(error).__name__}: {error})"))
-            return
-        work = _Alone(loaded) if self._deterministic else _Together(loaded, self._rows)
+    def _enter(self) -> None:
+        self._work.begin(self._load())
+
+    def _leave(self) -> None:
+        self._work.end()
+        self._unload()
+
+    def _run(self, seat: Seat) -> None:
+        work = self._work
+        late: list[Job] = []
         with torch.inference_mode():
             while True:
+                if not work.jobs:
+                    work.jobs.extend(late)
+                    late.clear()
                 arrived = self._arrived(wait=not work.jobs)
-                work.jobs.extend(job for job in arrived if job is not None)
-                if None in arrived:
+                closing = None in arrived
+                jobs = [job for job in arrived if job is not None]
+                (late if work.jobs and seat.overdue else work.jobs).extend(jobs)
+                if closing or not self._turn(work, seat):
                     break
-                try:
-                    work.turn()
-                except Exception as error:  # noqa: BLE001 - whatever it was, those who wait must hear of it
-                    for job in work.drop():
-                        job.fail(LanguageModelError(f"sampling failed ({type(error).__name__}: {error})"))
-        for job in work.drop():
+        for job in [*work.drop(), *late]:
             job.fail(LanguageModelError("the model was closed"))
+        work.end()
+
+    def _turn(self, work: _Work, seat: Seat) -> bool:
+        """One turn of the work, once the floor is there; ``False`` if it never will be."""
+        try:
+            if not seat.take():
+                return False
+        except Exception as error:  # noqa: BLE001 - whatever it was, those who wait must hear of it
+            for job in work.drop():
+                job.fail(_unloadable(error))
+            return True
+        try:
+            work.turn()
+        except Exception as error:  # noqa: BLE001 - whatever it was, those who wait must hear of it
+            for job in work.drop():
+                job.fail(LanguageModelError(f"sampling failed ({type(error).__name__}: {error})"))
+        if not work.jobs:
+            seat.rest()
+        return True
 
     def _arrived(self, *, wait: bool) -> list[Job | None]:
         """The jobs in the inbox; with ``wait`` at least one, and those that come right behind it."""
@@ -148,28 +195,62 @@ class Engine:
             found.append(self._inbox.get())
         return found
 
-    def _refuse(self, error: MagicoreError) -> None:
-        """Tell everyone that the model cannot be loaded."""
-        while (job := self._inbox.get()) is not None:
-            job.fail(error)
+
+def _unloadable(error: Exception) -> MagicoreError:
+    if isinstance(error, MagicoreError):
+        return error
+    return LanguageModelError(f"the model cannot be loaded ({type(error).__name__}: {error})")
+
+
+class _Work(Protocol):
+    """What the worker does between ``begin`` and ``end``; ``jobs`` may wait before it."""
+
+    jobs: deque[Job]
+
+    def begin(self, loaded: LoadedModel) -> None: ...
+
+    def turn(self) -> None: ...
+
+    def drop(self) -> list[Job]: ...
+
+    def end(self) -> None: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Open:
+    """What is on the device during a turn."""
+
+    loaded: LoadedModel
+    reader: PromptReader
+    batch: Batch
 
 
 class _Together:
     """All jobs in one batch."""
 
-    def __init__(self, loaded: LoadedModel, rows: int) -> None:
+    def __init__(self, rows: int) -> None:
         self.jobs: deque[Job] = deque()
-        self._loaded = loaded
-        self._batch = Batch(loaded, rows)
-        self._reader = PromptReader(loaded, reuse=True)
+        self._rows = rows
+        self._open: _Open | None = None
         self._begun: dict[Job, Prompt] = {}
         self._places: dict[Job, int] = {}
 
+    def begin(self, loaded: LoadedModel) -> None:
+        """Work with this model from now on."""
+        self._open = _Open(loaded=loaded, reader=PromptReader(loaded, reuse=True), batch=Batch(loaded, self._rows))
+
+    def end(self) -> None:
+        """Let go of the model, and of the keys and values that are kept."""
+        self._open = None
+
     def turn(self) -> None:
         """Admit what fits, and draw one token for every chain."""
-        self._admit()
-        if self._batch.active:
-            self._batch.step()
+        opened = self._open
+        if opened is None:
+            raise LanguageModelError("the model is not loaded")
+        self._admit(opened)
+        if opened.batch.active:
+            opened.batch.step()
         for job in [job for job in self.jobs if job in self._begun]:
             if job.future.cancelled() or job.resolve(self._begun[job]):
                 self._forget(job)
@@ -177,15 +258,16 @@ class _Together:
     def drop(self) -> list[Job]:
         """Stop everything; gives the jobs that were not done."""
         left = list(self.jobs)
-        self._batch = self._batch.emptied()
+        if self._open is not None:
+            self._open = replace(self._open, batch=self._open.batch.emptied())
         self.jobs.clear()
         self._begun.clear()
         self._places.clear()
         return left
 
-    def _admit(self) -> None:
+    def _admit(self, opened: _Open) -> None:
         for job in list(self.jobs):
-            if self._batch.free == 0:
+            if opened.batch.free == 0:
                 return
             if job.future.cancelled():
                 self._forget(job)
@@ -193,18 +275,18 @@ class _Together:
             first = self._places.get(job, 0)
             if first == len(job.wanted):
                 continue
-            prompt = self._begun.get(job) or _read(self._reader, self._loaded, job)
+            prompt = self._begun.get(job) or _read(opened.reader, opened.loaded, job)
             if prompt is None:
                 self.jobs.remove(job)
                 continue
             self._begun[job] = prompt
-            room = self._loaded.context - len(prompt.tokens)
+            room = opened.loaded.context - len(prompt.tokens)
             longest = len(prompt.tokens) + min(room, job.wanted[first][1].limit)
-            last = min(len(job.wanted), first + self._batch.room(prompt.bytes_per_token * longest))
+            last = min(len(job.wanted), first + opened.batch.room(prompt.bytes_per_token * longest))
             if last == first:
                 return
             self._places[job] = last
-            self._batch.add(prompt, [job.row(place, room) for place in range(first, last)])
+            opened.batch.add(prompt, [job.row(place, room) for place in range(first, last)])
 
     def _forget(self, job: Job) -> None:
         self.jobs.remove(job)
@@ -215,21 +297,31 @@ class _Together:
 class _Alone:
     """Each job by itself, in passes of a fixed shape."""
 
-    def __init__(self, loaded: LoadedModel) -> None:
+    def __init__(self) -> None:
         self.jobs: deque[Job] = deque()
+        self._loaded: LoadedModel | None = None
+
+    def begin(self, loaded: LoadedModel) -> None:
+        """Work with this model from now on."""
         self._loaded = loaded
-        self._reader = PromptReader(loaded, reuse=False)
+
+    def end(self) -> None:
+        """Let go of the model."""
+        self._loaded = None
 
     def turn(self) -> None:
         """Do the job that has waited longest."""
+        loaded = self._loaded
+        if loaded is None:
+            raise LanguageModelError("the model is not loaded")
         job = self.jobs[0]
-        prompt = None if job.future.cancelled() else _read(self._reader, self._loaded, job)
+        prompt = None if job.future.cancelled() else _read(PromptReader(loaded, reuse=False), loaded, job)
         if prompt is not None:
             passes: dict[int, list[int]] = {}
             for place, (index, _) in enumerate(job.wanted):
                 passes.setdefault(index // FIXED_ROWS, []).append(place)
             for places in passes.values():
-                self._pass(job, prompt, places)
+                self._pass(loaded, job, prompt, places)
             job.resolve(prompt)
         self.jobs.popleft()
 
@@ -239,11 +331,11 @@ class _Alone:
         self.jobs.clear()
         return left
 
-    def _pass(self, job: Job, prompt: Prompt, places: Sequence[int]) -> None:
+    def _pass(self, loaded: LoadedModel, job: Job, prompt: Prompt, places: Sequence[int]) -> None:
         rows: list[Row | None] = [None] * FIXED_ROWS
         for place in places:
-            rows[job.wanted[place][0] % FIXED_ROWS] = job.row(place, self._loaded.context - len(prompt.tokens))
-        batch = Batch(self._loaded, FIXED_ROWS, fixed=True)
+            rows[job.wanted[place][0] % FIXED_ROWS] = job.row(place, loaded.context - len(prompt.tokens))
+        batch = Batch(loaded, FIXED_ROWS, fixed=True)
         batch.add(prompt, rows)
         while batch.active:
             batch.step()

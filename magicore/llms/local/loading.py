@@ -26,9 +26,12 @@ from huggingface_hub.errors import (
 from safetensors import SafetensorError
 
 from magicore.errors import CapabilityError, InputError
+from reward_models.errors import CapabilityError as RewardCapabilityError
 from reward_models.errors import CheckpointError
 from reward_models.errors import MissingExtraError as MissingRewardExtraError
 from reward_models.local.adapter import Adapter, base_of, is_adapter
+from reward_models.local.device import check_fits
+from reward_models.local.quantise import Quantize, quantisation
 
 DEVICES = ("auto", "cpu", "cuda", "mps")
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
@@ -149,13 +152,22 @@ def choose_dtype(name: str, device: torch.device, *, deterministic: bool) -> tor
     return torch.bfloat16 if _seconds(torch.float32) > _WORTH_BF16 * _seconds(torch.bfloat16) else torch.float32
 
 
-def load(checkpoint: Checkpoint, device: torch.device, dtype: torch.dtype) -> LoadedModel:
+def load(
+    checkpoint: Checkpoint, device: torch.device, dtype: torch.dtype, *, quantize: Quantize | None = None
+) -> LoadedModel:
     """Load tokenizer and weights. Nothing but safetensors is read, and no code from the checkpoint is run.
+
+    ``quantize`` holds the weights in 8 or 4 bits; see :mod:`reward_models.local.quantise`.
 
     Raises:
         InputError: A file is missing or damaged.
-        CapabilityError: The architecture keeps another state than keys and values.
+        CapabilityError: The architecture keeps another state than keys and values, or there is no room for it.
     """
+    placing: dict[str, Any] = {}
+    if quantize is None:
+        _check_room(_stored_bytes(checkpoint), torch.device("cpu"), checkpoint.source)
+    else:
+        placing = {"quantization_config": quantisation(quantize, dtype), "device_map": {"": device}}
     options: dict[str, Any] = {"trust_remote_code": False}
     if checkpoint.revision is not None:
         options["revision"] = checkpoint.revision
@@ -163,7 +175,7 @@ def load(checkpoint: Checkpoint, device: torch.device, dtype: torch.dtype) -> Lo
         try:
             tokenizer = transformers.AutoTokenizer.from_pretrained(checkpoint.source, **options)
             model = transformers.AutoModelForCausalLM.from_pretrained(
-                checkpoint.source, dtype=dtype, attn_implementation="sdpa", use_safetensors=True, **options
+                checkpoint.source, dtype=dtype, attn_implementation="sdpa", use_safetensors=True, **options, **placing
             )
         except (OSError, ValueError, ImportError, SafetensorError) as error:
             raise InputError(f"{checkpoint.source}: cannot be loaded ({_first_line(error)})") from error
@@ -172,7 +184,21 @@ def load(checkpoint: Checkpoint, device: torch.device, dtype: torch.dtype) -> Lo
             Adapter(adapter).merge(model)
     except CheckpointError as error:
         raise InputError(str(error)) from error
+    if device.type == "cuda" and quantize is None:
+        _check_room(sum(weights.nbytes for weights in model.parameters()), device, checkpoint.source)
     return prepare(model, tokenizer, device)
+
+
+def _stored_bytes(checkpoint: Checkpoint) -> int:
+    """The size of a folder's weights; 0 for what is still on the Hub."""
+    return sum(file.stat().st_size for file in Path(checkpoint.source).glob("*.safetensors"))
+
+
+def _check_room(size: int, device: torch.device, what: str) -> None:
+    try:
+        check_fits(size, str(device), what=what)
+    except RewardCapabilityError as error:
+        raise CapabilityError(str(error)) from error
 
 
 def prepare(model: Any, tokenizer: Any, device: torch.device) -> LoadedModel:
@@ -193,7 +219,7 @@ def prepare(model: Any, tokenizer: Any, device: torch.device) -> LoadedModel:
     stated = getattr(model.generation_config, "eos_token_id", None)
     ends |= set(stated) if isinstance(stated, list) else {stated}
     return LoadedModel(
-        model=model.to(device).eval(),
+        model=(model if is_quantised(model) else model.to(device)).eval(),
         tokenizer=tokenizer,
         device=device,
         ends=frozenset(token for token in ends if token is not None),
@@ -204,6 +230,11 @@ def prepare(model: Any, tokenizer: Any, device: torch.device) -> LoadedModel:
         cache_argument="cache" if "cache" in inspect.signature(model.forward).parameters else "past_key_values",
         cache_bytes=_cache_bytes(device),
     )
+
+
+def is_quantised(model: Any) -> bool:
+    """Whether a network's weights are in a quantiser's format: such ones stay where they were loaded."""
+    return getattr(model, "hf_quantizer", None) is not None
 
 
 @contextmanager
@@ -288,9 +319,9 @@ def _seconds(dtype: torch.dtype) -> float:
     return best
 
 
-def precision_mark(precision: torch.dtype, *, deterministic: bool) -> str:
+def precision_mark(precision: torch.dtype, *, deterministic: bool, quantize: str | None = None) -> str:
     """How the precision enters a model's fingerprint: as it is, not as asked for, since another gives other samples."""
-    return f"{str(precision).removeprefix('torch.')}{'-fixed' * deterministic}"
+    return f"{str(precision).removeprefix('torch.')}{'-fixed' * deterministic}{f'-{quantize}' if quantize else ''}"
 
 
 def _unreachable(name: str) -> InputError:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 
-from magicore.errors import CapabilityError
+from magicore.errors import CapabilityError, MagicoreError
 from magicore.llms.base import Generation, Request, Traits
 from magicore.llms.identity import content_key
 from magicore.llms.local.batch import Row, Wanted
 from magicore.llms.local.checking import self_check
 from magicore.llms.local.engine import Engine, Job
-from magicore.llms.local.loading import LoadedModel
+from magicore.llms.local.loading import LoadedModel, is_quantised
 from magicore.types import Completion, Usage
+from reward_models.local.parking import can_park, release
 from reward_models.steps import split_thinking
+from reward_models.turns import Turns
 
 ROWS = 64
 
@@ -31,6 +34,7 @@ class LocalModel:
         context: The most tokens it reads, where known beforehand.
         rows: The most chains in one batch.
         deterministic: Whether sample i must not depend on what else is sampled.
+        turns: The floor, where models take turns on one device: the model is loaded in its turns alone.
     """
 
     def __init__(
@@ -42,13 +46,16 @@ class LocalModel:
         context: int | None = None,
         rows: int = ROWS,
         deterministic: bool = False,
+        turns: Turns | None = None,
     ) -> None:
         self.name = name
         self.fingerprint = fingerprint
         self.traits = Traits(context=context)
         self._load = load
         self._loaded: LoadedModel | None = None
-        self._engine = Engine(self._loaded_once, rows=rows, deterministic=deterministic)
+        self._checked = False
+        self._refusal: MagicoreError | None = None
+        self._engine = Engine(self._load_now, unload=self._unload, rows=rows, deterministic=deterministic, turns=turns)
 
     async def generate(self, request: Request) -> Generation:
         """All samples of the request.
@@ -90,13 +97,39 @@ class LocalModel:
     async def aclose(self) -> None:
         """End the worker thread and free the model."""
         await asyncio.to_thread(self._engine.close)
-        self._loaded = None
+        self._loaded = self._refusal = None
 
-    def _loaded_once(self) -> LoadedModel:
-        if self._loaded is None:
-            self._loaded = self._load()
-            self_check(self._loaded)
-        return self._loaded
+    def _load_now(self) -> LoadedModel:
+        """The model on its device, loaded or brought back; checked once. One that cannot be loaded is tried once."""
+        if self._refusal is not None:
+            raise self._refusal
+        loaded = self._loaded
+        if loaded is not None and loaded.model is not None:
+            loaded.model.to(loaded.device)
+            return loaded
+        try:
+            loaded = self._load()
+            if not self._checked:
+                self_check(loaded)
+        except MagicoreError as error:
+            self._refusal = error
+            raise
+        self._loaded, self._checked = loaded, True
+        return loaded
+
+    def _unload(self) -> None:
+        """Make room on the device: the weights wait in the processor's memory, or on disk where that is short."""
+        loaded = self._loaded
+        if loaded is None or loaded.model is None:
+            return
+        device = loaded.device
+        size = sum(weights.nbytes for weights in loaded.model.parameters())
+        if can_park(size, device) and not is_quantised(loaded.model):
+            loaded.model.to("cpu")
+        else:
+            self._loaded = replace(loaded, model=None)
+        del loaded
+        release(device)
 
     def _completion(self, index: int, row: Row, head: Usage) -> Completion:
         loaded = self._loaded
