@@ -6,14 +6,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import typer
 from rich.console import Console
 from rich.progress import track
 
 from magicore._sync import run_sync
 from magicore.api import refine_batch, score_solutions
-from magicore.cli.running import AskTerminal, show_run
+from magicore.cli.running import EXIT_INTERRUPTED, AskTerminal, show_run
 from magicore.config import RunConfig, load_config
 from magicore.datasets import load_problems
+from magicore.runtime.budget import Halt
 from magicore.runtime.directory import CHAINS, STORE
 from magicore.runtime.open import open_engine
 from magicore.store.files import ChainRecord, write_chain_records
@@ -34,16 +36,24 @@ def score_file(
     settings: Mapping[str, Any],
     config: Path | None,
 ) -> None:
-    """Score a file into ``out/chains.jsonl``. Every batch is stored when it is done, so nothing is scored twice."""
+    """Score a file into ``out/chains.jsonl``. Every batch is stored when it is done, so nothing is scored twice: the
+    first Ctrl-C lets the batch in hand finish and ends the command, and the same command goes on from there.
+    """
     named = {name: value for name, value in (("orm", orm), ("prm", prm)) if value is not None}
     chosen = load_config(config, {**settings, **named})
     solutions = read_solutions(source, _questions(data))
     out.mkdir(parents=True, exist_ok=True)
-    store = RunStore(out / STORE)
+    store, halt = RunStore(out / STORE), Halt()
     try:
-        scored = run_sync(_score_in_batches(solutions, chosen, store))
+        scored = run_sync(_score_in_batches(solutions, chosen, store, halt), interrupted=halt.set)
     finally:
         store.close()
+    if len(scored) < len(solutions):
+        Console(stderr=True, highlight=False).print(
+            f"interrupted; {len(scored):,} of {len(solutions):,} solutions are scored and kept, and the same command "
+            "goes on from here"
+        )
+        raise typer.Exit(EXIT_INTERRUPTED)
     write_chain_records(out / CHAINS, [ChainRecord(scored=chain) for chain in scored])
     console = Console()
     missing = {"outcome": sum(c.o is None for c in scored) if chosen.orm else 0}
@@ -56,12 +66,15 @@ def score_file(
 
 
 async def _score_in_batches(
-    solutions: Sequence[GivenSolution], config: RunConfig, store: RunStore
+    solutions: Sequence[GivenSolution], config: RunConfig, store: RunStore, halt: Halt
 ) -> list[ScoredChain]:
+    """The scores of all, or of those that were done when ``halt`` was set."""
     scored: list[ScoredChain] = []
     async with open_engine(config, store, generation=False) as engine:
         starts = range(0, len(solutions), BATCH)
         for start in track(starts, description="scored", console=Console(stderr=True), transient=True):
+            if halt:
+                break
             scored.extend(await score_solutions(engine, solutions[start : start + BATCH]))
     return scored
 
