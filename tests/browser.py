@@ -1,4 +1,4 @@
-"""Headless Chromium (Debian's packages ``chromium`` and ``chromium-driver``) on a file, with a record of what it does."""
+"""Headless Chromium (Debian's packages ``chromium`` and ``chromium-driver``), with a record of what it does."""
 
 from __future__ import annotations
 

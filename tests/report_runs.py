@@ -52,8 +52,8 @@ SCRIPTED_PROBLEMS: list[dict[str, object]] = [
 ]
 _FIRST = {
     "easy": [("e0", 42), ("e1", 42), ("e2", 42), ("e3", 41)],
-    "fixed": [("f0", 7), ("f1", 8), ("f2", 6), ("f3", 72)],
-    "broken": [("b0", 5), ("b1", 5), ("b2", 6), ("b3", 7)],
+    "fixed": [("f0", 72), ("f1", 8), ("f2", 6), ("f3", 7)],
+    "broken": [("b0", 6), ("b1", 7), ("b2", 8), ("b3", 5)],
     "silent": [("s0", None), ("s1", None), ("s2", None), ("s3", None)],
 }
 _SECOND = {"fixed": ("g", 72), "broken": ("c", 6), "silent": ("t", 9)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from magicore.answers.canonical import Key, canonical_keys
 from magicore.answers.classes import partition
@@ -35,7 +36,7 @@ class GradedProblem:
         classes: The answer class of each, numbered within the problem; ``None`` abstains.
         right: Whether each chain's answer equals gold; ``None`` where there is no gold. No answer is not right.
         after: For each round whether the answer taken after it is right, the last being the run's own answer; ``None``
-            where that is not known.
+            where that is not known. A problem that failed before its first round has its one state, not right.
         rounds: How many rounds there were, the first sampling among them.
     """
 
@@ -47,7 +48,7 @@ class GradedProblem:
     after: tuple[bool | None, ...]
     rounds: int
 
-    @property
+    @cached_property
     def first(self) -> list[int]:
         """The places of the first chains, in order of their index."""
         places = [at for at, record in enumerate(self.chains) if record.scored.chain.round == 0]
@@ -145,7 +146,7 @@ def _after(
     rounds: int,
 ) -> tuple[bool | None, ...]:
     if result.gold is None:
-        return (None,) * rounds
+        return (None,) * max(rounds, 1)
     found: list[bool | None] = []
     for number in range(rounds - 1):
         places = [at for at, record in enumerate(chains) if number in record.kept]
@@ -156,4 +157,4 @@ def _after(
         how = ROUND_VOTES.get(result.method, "self-consistency")
         vote, _ = vote_on(problem, kept, how, duplicates="once" if run.config.duplicates == "once" else "count")
         found.append(vote.chosen is not None and right[places[vote.chosen]])
-    return (*found, result.correct is True) if rounds else ()
+    return (*found, result.correct is True)

@@ -222,11 +222,11 @@ def routing(problems: Sequence[GradedProblem]) -> Routing | Missing:
 
 def flow(problems: Sequence[GradedProblem]) -> Flow | Missing:
     """What each round fixed and broke; see :class:`Flow`."""
-    graded = [one for one in problems if one.result.gold is not None and one.rounds]
+    graded = [one for one in problems if one.result.gold is not None]
     known = [one for one in graded if all(state is not None for state in one.after)]
     last = max((one.rounds for one in graded), default=0) - 1
     if not graded:
-        return Missing(missing="No problem with chains has a gold answer, so nothing can be fixed or broken.")
+        return Missing(missing="No problem has a gold answer, so nothing can be fixed or broken.")
     if last < 1:
         return Missing(missing="No problem went through a second round: nothing was refined.")
     if not known:

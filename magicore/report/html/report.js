@@ -106,7 +106,7 @@
       const low = Math.log10(Math.min(...xs)) - 0.06, high = Math.log10(Math.max(...xs)) + 0.1;
       const span = Math.max(...ys) - Math.min(...ys);
       const bottom = Math.max(0, Math.min(...ys) - Math.max(0.03, span * 0.08)), top = Math.min(1, Math.max(...ys) + Math.max(0.03, span * 0.08));
-      drawn.replaceChildren(chart("Accuracy against generated tokens a problem; the numbers are in the table below", (width) => {
+      drawn.replaceChildren(h("div", {}, chart("Accuracy against generated tokens a problem; the numbers are in the table below", (width) => {
         const left = 46, right = 14, height = clamp(width * 0.46, 250, 420), base = height - 42;
         const x = (v) => left + ((Math.log10(Math.max(v, 1)) - low) / (high - low)) * (width - left - right);
         const y = (v) => base - ((v - bottom) / (top - bottom || 1)) * (base - 12);
@@ -119,15 +119,19 @@
         parts.push(label(width - right, base + 35, "generated tokens a problem (log scale)", { "text-anchor": "end" }));
         const best = data.pareto.filter((p) => p.tokens >= 10 ** low);
         if (best.length > 1) parts.push(s("path", { class: "pareto", d: best.map((p, i) => (i ? `H${x(p.tokens)}V${y(p.accuracy)}` : `M${x(p.tokens)} ${y(p.accuracy)}`)).join("") }));
+        parts.push(best.map((p) => s("circle", { class: "pareto-point", cx: x(p.tokens), cy: y(p.accuracy), r: 6.5 }, s("title", {}, `${p.name}: ${percent(p.accuracy)} at ${count(Math.round(p.tokens))} tokens`))));
         for (const [name, points] of series) {
           const [colour, dash, kind] = STYLES[name];
           parts.push(s("path", { class: "line", stroke: colour, "stroke-dasharray": dash || null, d: points.map((p, i) => `${i ? "L" : "M"}${x(p.tokens)} ${y(p.accuracy)}`).join("") }));
           parts.push(points.map((p) => s("g", {}, s("title", {}, `${name}, first ${p.k} chains: ${percent(p.accuracy)} at ${count(Math.round(p.tokens))} tokens`), marker(kind, x(p.tokens), y(p.accuracy), colour))));
         }
-        for (const { run, at, point } of own) {
+        let above = -99;
+        for (const { run, at, point } of [...own].sort((a, b) => b.point.accuracy - a.point.accuracy)) {
           const px = x(point.tokens), py = y(point.accuracy), flip = px > width * 0.7;
+          const ty = Math.max(py + 4, above + 14);
+          above = ty;
           parts.push(s("g", {}, s("title", {}, `${run.label}: ${percent(point.accuracy)} at ${count(Math.round(point.tokens))} tokens`), star(px, py, `var(--run-${at % 6})`),
-            label(px + (flip ? -12 : 12), py + 4, run.label.slice(0, 28), { class: "strong", "text-anchor": flip ? "end" : "start" })));
+            label(px + (flip ? -12 : 12), ty, run.label.slice(0, 28), { class: "strong", "text-anchor": flip ? "end" : "start" })));
         }
         return { height, parts };
       }),
@@ -141,7 +145,7 @@
         ...Object.entries(found.series).flatMap(([name, points]) => points.map((p) => [name, count(p.k), count(p.tokens === null ? null : Math.round(p.tokens)), percent(p.accuracy)])),
       ], "Accuracy and tokens"),
       able.some(({ run }) => run.frontier.all_tokens !== null) && h("p", { class: "muted small" }, "With prompts, reward models and judges: ",
-        able.map(({ run }, i) => [i ? "; " : "", many ? [h("bdi", {}, run.label), " "] : "", run.frontier.all_tokens === null ? "unknown" : count(Math.round(run.frontier.all_tokens))]), " tokens a problem."));
+        able.map(({ run }, i) => [i ? "; " : "", many ? [h("bdi", {}, run.label), " "] : "", run.frontier.all_tokens === null ? "unknown" : count(Math.round(run.frontier.all_tokens))]), " tokens a problem.")));
     }
     if (able.length > 1) {
       const select = h("select", { onchange: () => draw(Number(select.value)) }, able.map(({ run, at }) => h("option", { value: at }, run.label)));
@@ -156,7 +160,7 @@
   function routingFigure(run, at) {
     const panel = run.routing;
     if (panel.missing) return missing(panel);
-    const parts = [];
+    const parts = [], beside = [];
     if (panel.points.length) {
       const zs = panel.points.map((p) => p.z), cs = panel.points.map((p) => p.confidence);
       const lowZ = Math.min(-0.5, ...zs), highZ = Math.max(0.5, ...zs), lowC = Math.min(0.4, ...cs), pad = (highZ - lowZ) * 0.04;
@@ -200,14 +204,15 @@
         h("li", {}, "A click on a mark opens the case.")));
     } else parts.push(h("p", { class: "missing" }, "No problem has a mean z and both confidences, so none can be placed."));
     if (panel.unplaced && panel.points.length) parts.push(h("p", { class: "missing" }, `${count(panel.unplaced)} problems lack a z or a confidence and are not drawn.`));
-    parts.push(h("p", { class: "muted small" }, "Router: ", h("bdi", {}, panel.router), "."));
-    parts.push(table(["Problems", "Count", "Right", "Accuracy", "95 % interval"], Object.entries(panel.groups).map(([name, a]) => [
+    beside.push(h("p", { class: "muted small" }, "Router: ", h("bdi", {}, panel.router), "."));
+    beside.push(table(["Problems", "Count", "Right", "Accuracy", "95 % interval"], Object.entries(panel.groups).map(([name, a]) => [
       name, count(a.n), a.graded ? count(a.correct) : "–", percent(a.value), a.interval ? `${(100 * a.interval[0]).toFixed(1)} to ${(100 * a.interval[1]).toFixed(1)}` : "–"]), "Accuracy by routing"));
-    if (panel.refined_without_need !== null) parts.push(h("dl", { class: "facts" },
-      h("dt", {}, "Precision, recall"), h("dd", {}, `${percent(panel.precision)}, ${percent(panel.recall)} (hard is positive; truly hard: the vote of the first chains is wrong)`),
+    if (panel.refined_without_need !== null) beside.push(h("dl", { class: "facts" },
+      h("dt", {}, "Precision, recall"), h("dd", {}, `${percent(panel.precision)}, ${percent(panel.recall)}`),
       h("dt", {}, "Refined without need"), h("dd", {}, count(panel.refined_without_need)),
-      h("dt", {}, "Wrong and left so"), h("dd", {}, count(panel.left_wrong))));
-    return parts;
+      h("dt", {}, "Wrong and left so"), h("dd", {}, count(panel.left_wrong))),
+    h("p", { class: "muted small" }, "Hard is positive; truly hard is a problem that the vote of its first chains gets wrong."));
+    return h("div", { class: "split" }, h("div", {}, parts), h("div", {}, beside));
   }
 
   // ---- rounds ------------------------------------------------------------------------------------------------------
@@ -246,13 +251,12 @@
       });
       return { height, parts };
     };
-    return [
+    return h("div", { class: "split" }, h("div", {},
       chart("How many answers were right before and after each round; the numbers are in the table below", draw),
-      h("ul", { class: "legend" }, h("li", {}, s("svg", { "aria-hidden": "true" }, s("rect", { class: "node-right", x: 4, width: 12, height: 12 })), "right (top)"), h("li", {}, s("svg", { "aria-hidden": "true" }, s("rect", { class: "node-wrong", x: 4, width: 12, height: 12 })), "wrong (bottom)")),
-      table(["Round", "Refined", "Fixed", "Broken", "Stayed right", "Stayed wrong", "Accuracy after"], rounds.map((r) => [
+      h("ul", { class: "legend" }, h("li", {}, s("svg", { "aria-hidden": "true" }, s("rect", { class: "node-right", x: 4, width: 12, height: 12 })), "right"), h("li", {}, s("svg", { "aria-hidden": "true" }, s("rect", { class: "node-wrong", x: 4, width: 12, height: 12 })), "wrong"))),
+      h("div", {}, table(["Round", "Refined", "Fixed", "Broken", "Still right", "Still wrong", "Accuracy"], rounds.map((r) => [
         String(r.round), count(r.active), count(r.fixed), count(r.broken), count(r.stayed_right), count(r.stayed_wrong), percent(r.right / n)]), "Rounds"),
-      panel.unknown ? h("p", { class: "missing" }, `${count(panel.unknown)} graded problems are left out: what was kept in their rounds is not on file.`) : null,
-    ];
+      panel.unknown ? h("p", { class: "missing" }, `${count(panel.unknown)} graded problems are left out: what was kept in their rounds is not on file.`) : null));
   }
 
   // ---- calibration -------------------------------------------------------------------------------------------------
@@ -265,7 +269,7 @@
         found.bins.map((b) => s("rect", { class: "bar", x: x(b.low) + 1, width: side / 10 - 2, y: base - (b.n / most) * side * 0.28, height: (b.n / most) * side * 0.28 }, s("title", {}, `${count(b.n)} scores from ${b.low.toFixed(1)} to ${b.high.toFixed(1)}`))),
         [0, 0.5, 1].map((v) => [label(left - 6, y(v) + 4, v === 0.5 ? "0.5" : String(v), { "text-anchor": "end" }), label(x(v), base + 16, v === 0.5 ? "0.5" : String(v), { "text-anchor": "middle" })]),
         s("line", { class: "axis", x1: left, x2: x(1), y1: base, y2: base }), s("line", { class: "axis", x1: left, x2: left, y1: top, y2: base }),
-        s("line", { class: "grid", x1: left, y1: base, x2: x(1), y2: top }),
+        s("line", { class: "diagonal", x1: left, y1: base, x2: x(1), y2: top }),
         s("path", { class: "line", stroke: "var(--run-0)", d: found.bins.filter((b) => b.n).map((b, i) => `${i ? "L" : "M"}${x(b.mean_score)} ${y(b.share_right)}`).join("") }),
         found.bins.filter((b) => b.n).map((b) => s("circle", { cx: x(b.mean_score), cy: y(b.share_right), r: 4, fill: "var(--run-0)" }, s("title", {}, `mean score ${b.mean_score.toFixed(2)}: ${percent(b.share_right)} right, ${count(b.n)} scores`))),
         label(x(1), base + 33, "mean score", { "text-anchor": "end" }), label(left + 5, top + 10, "share right"),
@@ -275,7 +279,7 @@
       h("dl", { class: "facts" },
         h("dt", {}, "AUROC"), h("dd", {}, found.auroc === null ? "not defined: all right or all wrong" : found.auroc.toFixed(3)),
         h("dt", {}, "Calibration error"), h("dd", {}, fixed(found.calibration_error, 3)), h("dt", {}, "Brier score"), h("dd", {}, fixed(found.brier, 3)),
-        h("dt", {}, "Scores"), h("dd", {}, `${count(found.n)} of ${what}, ${percent(found.right / found.n)} right${found.unscored ? `; ${count(found.unscored)} unscored` : ""}`)),
+        h("dt", {}, "Scores"), h("dd", {}, `${count(found.n)} ${what}, ${percent(found.right / found.n)} right${found.unscored ? `; ${count(found.unscored)} unscored` : ""}`)),
       numbers(["Scores", "Count", "Mean", "Right"], found.bins.map((b) => [`${b.low.toFixed(1)} to ${b.high.toFixed(1)}`, count(b.n), fixed(b.mean_score, 3), percent(b.share_right)]), name));
   }
   const calibrationFigure = (run) => (run.calibration.missing ? missing(run.calibration) : h("div", { class: "figures three" },
@@ -306,10 +310,10 @@
     if (run.troubles.missing) return missing(run.troubles);
     if (!run.troubles.length) return h("p", { class: "missing" }, "None: no failure, no abstention, no missing score and no warning.");
     const wheres = [...new Set(run.troubles.map((t) => t.where))];
-    return wheres.map((where) => [h("h4", {}, where), h("table", { class: "bars" }, h("tbody", {}, run.troubles.filter((t) => t.where === where).map((t) => h("tr", {},
-      h("td", { class: "n" }, `${count(t.count)}${t.of ? ` of ${count(t.of)}` : ""}`),
-      h("td", {}, h("bdi", {}, t.what.slice(0, 300)), h("details", {}, h("summary", {}, t.problems.length === 1 ? "Which problem" : "Which problems"),
-        t.problems.map((id, i) => [i ? ", " : "", h("button", { type: "button", class: "link", onclick: () => openCase(at, data.runs[at].cases.id.indexOf(id), true) }, id)]), t.problems.length >= 20 ? " …" : ""))))))]);
+    return wheres.map((where) => [h("h4", { class: "where" }, where), h("ul", { class: "troubles" }, run.troubles.filter((t) => t.where === where).map((t) => h("li", {},
+      h("span", { class: "n" }, h("strong", {}, count(t.count)), t.of ? h("span", { class: "muted" }, ` of ${count(t.of)}`) : ""),
+      h("div", {}, h("bdi", {}, t.what.slice(0, 300)), h("details", {}, h("summary", {}, t.problems.length === 1 ? "Which problem" : "Which problems"),
+        t.problems.map((id, i) => [i ? ", " : "", h("button", { type: "button", class: "link", onclick: () => openCase(at, data.runs[at].cases.id.indexOf(id), true) }, id)]), t.problems.length >= 20 ? " …" : "")))))]);
   }
 
   // ---- cases: list, filters ----------------------------------------------------------------------------------------
@@ -461,7 +465,9 @@
     if (index === undefined) { detail.replaceChildren(h("p", { class: "muted" }, "No case is selected.")); return; }
     if (typeof DecompressionStream === "undefined") { detail.replaceChildren(h("p", { class: "missing" }, "This browser is too old to unpack the cases (it has no DecompressionStream).")); return; }
     const found = await details(run, index);
-    if (mine === showing) detail.replaceChildren(...story(run, index, found));
+    if (mine !== showing) return;
+    detail.replaceChildren(...story(run, index, found));
+    watch(detail);
   }
   const tier = (score) => `s${Math.min(4, Math.floor(score * 5 + 1e-9))}`;
   const chip = (score, reason) => (score === null ? h("span", { class: "chip none", title: reason || "no score" }, "–") : h("span", { class: `chip ${tier(score)}` }, score.toFixed(2)));
@@ -477,7 +483,7 @@
     const parent = chain.parent && byId.get(chain.parent);
     const last = Math.max(...chain.kept, -1);
     return h("section", { class: `chain${chain.id === found.chosen ? " chosen" : ""}`, "aria-label": who(chain) },
-      h("div", { class: "head" }, sign(outcome), h("h4", {}, who(chain)), chain.answer === null ? h("span", { class: "muted" }, "no answer", chain.why ? ` (${chain.why})` : "") : h("bdi", { class: "answer" }, chain.answer.slice(0, 200)),
+      h("div", { class: "head" }, sign(outcome), h("h4", {}, who(chain)), chain.answer === null ? h("span", { class: "muted" }, "no answer", chain.why ? ` (${chain.why})` : "") : h("span", {}, h("span", { class: "muted" }, "answers "), h("bdi", { class: "answer" }, chain.answer.slice(0, 200))),
         chain.id === found.chosen && h("span", { class: "tag right" }, "chosen"), chain.stop && h("span", { class: "tag warn" }, `ended by ${chain.stop}`)),
       h("p", { class: "scores" }, [scores.join(" · ") || "no scores", chain.unscored && `o unscored: ${chain.unscored}`, chain.tokens !== null && `${count(chain.tokens)} tokens`, parent ? `from ${who(parent).toLowerCase()}${parent.round ? ` of round ${parent.round}` : ""}` : null,
         found.rounds > 1 && (last < 0 ? "not kept" : `kept to round ${last}`)].filter(Boolean).join(" · ")),
@@ -551,6 +557,9 @@
   });
   document.getElementById("filters").addEventListener("submit", (event) => event.preventDefault());
   new ResizeObserver(() => paint()).observe(list);
+  /* A region is a stop of the Tab key only while it can be scrolled. */
+  const overflowing = new ResizeObserver((entries) => { for (const { target } of entries) target.tabIndex = target.scrollWidth > target.clientWidth ? 0 : -1; });
+  const watch = (root) => { for (const region of root.querySelectorAll(".scroll")) overflowing.observe(region); };
 
   frontierPanel();
   figures("routing", routingFigure);
@@ -559,6 +568,7 @@
   figures("tokens", tokensFigure);
   figures("troubles", troublesFigure);
   document.getElementById("case-view").hidden = false;
+  watch(document);
   view.run = Math.max(0, data.runs.findIndex((run) => run.cases.id.length));
   drawFilters();
   filter(false);
