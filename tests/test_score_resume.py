@@ -82,7 +82,7 @@ class Scoring:
 
 @pytest.fixture
 def scoring(tmp_path: Path) -> Scoring:
-    return Scoring(tmp_path, int(os.environ.get("SCORE_COUNT", "300")))
+    return Scoring(tmp_path, 300)
 
 
 def test_an_interrupted_command_keeps_what_it_has_and_scores_nothing_twice(scoring: Scoring) -> None:
