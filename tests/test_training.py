@@ -69,6 +69,7 @@ def settings(base: Path, **more: Any) -> TrainingConfig:
         "evaluate_every": 15,
         "device": "cpu",
         "adapter_dtype": "float32",
+        "precision": "fp32",
         **more,
     }
     return TrainingConfig(**chosen)
@@ -261,6 +262,21 @@ def test_another_training_in_the_same_folder_is_refused(base: Path, data: Path, 
     (tmp_path / "full" / "thesis.tex").touch()
     with pytest.raises(StoreError, match="holds files"):
         train(settings(base, kind="prm", steps=1), data, tmp_path / "full", progress=False)
+
+
+@pytest.mark.parametrize("precision", ["bf16", "autocast"])
+def test_what_is_trained_is_float32_whatever_the_rest_is(
+    precision: Any, base: Path, data: Path, tmp_path: Path
+) -> None:
+    config = settings(base, kind="orm", precision=precision, steps=20)
+    trainee = open_trainee(config)
+    assert {one.dtype for one in trainee.trained().values()} == {torch.float32}
+    frozen = {one.dtype for one in trainee.parameters() if not one.requires_grad}
+    assert frozen == {torch.bfloat16 if precision == "bf16" else torch.float32}
+    made = train(config, data, tmp_path / "orm", progress=False)
+    assert made.curve[-1].loss is not None
+    assert made.curve[0].loss is not None
+    assert made.curve[-1].loss < made.curve[0].loss
 
 
 def test_padding_changes_nothing(base: Path) -> None:

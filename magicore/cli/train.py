@@ -45,7 +45,7 @@ def train(
     checkpoint_every: Annotated[
         int | None, typer.Option("--checkpoint-every", help="Steps between checkpoints.")
     ] = None,
-    precision: Annotated[str | None, typer.Option("--precision", help="fp32, bf16 or autocast.")] = None,
+    precision: Annotated[str | None, typer.Option("--precision", help="auto, fp32, bf16 or autocast.")] = None,
     prompts: opt.Prompts = None,
     seed: opt.Seed = None,
     device: opt.Device = None,

@@ -10,7 +10,7 @@ from magicore.errors import InputError, UnknownNameError
 
 Kind = Literal["prm", "orm", "policy", "refiner"]
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
-Precision = Literal["fp32", "bf16", "autocast"]
+Precision = Literal["auto", "fp32", "bf16", "autocast"]
 PRECISIONS: Final[tuple[Precision, ...]] = get_args(Precision)
 
 HEADS: Final[dict[Kind, tuple[str, ...]]] = {
@@ -44,7 +44,7 @@ class TrainingConfig:
         seed: Decides initial weights, order, dropout and the held-out problems.
         device: auto, cpu, cuda, mps.
         precision: ``fp32``; ``bf16``: the frozen weights in bfloat16, the adapter in float32; ``autocast``: all weights
-            in float32, products in bfloat16.
+            in float32, products in bfloat16; ``auto``: bf16 where the device is faster with it, else fp32.
         prompts: The prompt set that policies and refiners are trained in.
         adapter_dtype: How the adapter is written: float16 (half the size) or float32.
     """
@@ -68,7 +68,7 @@ class TrainingConfig:
     checkpoint_every: int = 50
     seed: int = 0
     device: str = "auto"
-    precision: Precision = "fp32"
+    precision: Precision = "auto"
     prompts: str = "default"
     adapter_dtype: Literal["float16", "float32"] = "float16"
 

@@ -18,12 +18,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from accelerate import Accelerator
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from magicore.errors import CapabilityError, InputError
+from magicore.errors import InputError
 from magicore.evaluate.ranking import auroc
 from magicore.llms.local.loading import choose_device
 from magicore.store.json_lines import json_line, write_whole
@@ -34,7 +33,7 @@ from magicore.training.trainee import Trainee, padded
 CHECKPOINT, STATE = "checkpoint.safetensors", "checkpoint.json"
 CURVE = "curve.jsonl"
 _CLIP = 1.0
-_RANDOM = "random_state"
+_RANDOM, _RANDOM_CUDA = "random_state", "random_state_cuda"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,19 +107,11 @@ def fit(
 
     Raises:
         InputError: The checkpoint is of another run, or damaged.
-        CapabilityError: It was started as several processes.
     """
     device = choose_device(config.device)
-    accelerator = Accelerator(
-        cpu=device.type == "cpu", mixed_precision="bf16" if config.precision == "autocast" else "no"
-    )
-    if accelerator.num_processes > 1:
-        raise CapabilityError("training runs in one process; start it without `accelerate launch`")
     parameters = trainee.trained()
-    optimiser: Any = torch.optim.AdamW(
-        list(parameters.values()), lr=config.learning_rate, weight_decay=config.weight_decay
-    )
-    model, optimiser = accelerator.prepare(trainee.to(accelerator.device), optimiser)
+    trainee.to(device)
+    optimiser = torch.optim.AdamW(list(parameters.values()), lr=config.learning_rate, weight_decay=config.weight_decay)
     steps = total_steps(config, len(trained))
     run = _Run()
     torch.manual_seed(config.seed)
@@ -129,15 +120,16 @@ def fit(
     lost, reads = 0.0, 0
     for batch in islice(batches(trained, config.batch, config.seed), run.step, steps):
         started = time.perf_counter()
-        model.train()
+        trainee.train()
         rate = rate_at(run.step, steps, config)
         for group in optimiser.param_groups:
             group["lr"] = rate
         count = sum(len(example.reads) for example in batch)
         for part in micro_batches(batch, config.micro_tokens):
-            ids, rows, columns, targets = padded(part, filler, accelerator.device)
-            loss = trainee.loss(model(ids, rows, columns), targets)
-            accelerator.backward(loss / count)
+            ids, rows, columns, targets = padded(part, filler, device)
+            with torch.autocast(device.type, torch.bfloat16, enabled=config.precision == "autocast"):
+                loss = trainee.loss(trainee(ids, rows, columns), targets)
+            loss.div(count).backward()
             lost += float(loss.detach())
         reads += count
         torch.nn.utils.clip_grad_norm_(list(parameters.values()), _CLIP)
@@ -157,7 +149,7 @@ def fit(
         )
         ended = run.step == steps or stop()
         if run.step % config.evaluate_every == 0 or ended:
-            curve.append(_measured(point, model, trainee, held_out, config, filler, accelerator.device))
+            curve.append(_measured(point, trainee, held_out, config, filler, device))
             lost, reads = 0.0, 0
         if run.step % config.checkpoint_every == 0 or ended:
             _save(folder, key, run, parameters, optimiser, curve)
@@ -178,14 +170,13 @@ def held_out_figures(
 
 def _measured(
     point: CurvePoint,
-    model: Any,
     trainee: Trainee,
     held_out: Sequence[Example],
     config: TrainingConfig,
     filler: int,
     device: torch.device,
 ) -> CurvePoint:
-    model.eval()
+    trainee.eval()
     graded = trainee.declared is not None
     lost = 0.0
     found: list[float] = []
@@ -193,8 +184,9 @@ def _measured(
     with torch.no_grad():
         for part in micro_batches(held_out, config.micro_tokens):
             ids, rows, columns, targets = padded(part, filler, device)
-            values = model(ids, rows, columns)
-            lost += float(trainee.loss(values, targets))
+            with torch.autocast(device.type, torch.bfloat16, enabled=config.precision == "autocast"):
+                values = trainee(ids, rows, columns)
+                lost += float(trainee.loss(values, targets))
             found += values.tolist() if graded else []
             wanted += targets.tolist()
     loss, area = held_out_figures(found, lost, wanted, graded=graded)
@@ -206,7 +198,9 @@ def _save(
 ) -> None:
     """Write a checkpoint: weights, AdamW's moments and the random state, then what names them."""
     tensors: dict[str, Tensor] = {_RANDOM: torch.get_rng_state()}
-    held = optimiser.optimizer.state
+    if torch.cuda.is_available():
+        tensors[_RANDOM_CUDA] = torch.cuda.get_rng_state()
+    held = optimiser.state
     for name, parameter in parameters.items():
         tensors[f"weight/{name}"] = parameter.detach().cpu().contiguous()
         for moment in ("exp_avg", "exp_avg_sq"):
@@ -232,12 +226,14 @@ def _resume(folder: Path, key: str, run: _Run, parameters: Mapping[str, Any], op
             for name, parameter in parameters.items():
                 parameter.copy_(tensors[f"weight/{name}"])
         for parameter, name in zip(parameters.values(), parameters, strict=True):
-            optimiser.optimizer.state[parameter] = {
+            optimiser.state[parameter] = {
                 "step": torch.tensor(float(state["step"])),
                 "exp_avg": tensors[f"exp_avg/{name}"].to(parameter.device),
                 "exp_avg_sq": tensors[f"exp_avg_sq/{name}"].to(parameter.device),
             }
         torch.set_rng_state(tensors[_RANDOM])
+        if _RANDOM_CUDA in tensors and torch.cuda.is_available():
+            torch.cuda.set_rng_state(tensors[_RANDOM_CUDA])
         for name in ("step", "examples", "tokens", "seconds"):
             setattr(run, name, state[name])
         return [CurvePoint(**point) for point in state["curve"]]

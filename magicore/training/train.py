@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 RECIPE = "training.json"
 _LOADED_AS = {"language-model": "hf"}
 _OUTPUTS = ("training.json", "checkpoint.json", "checkpoint.safetensors", "curve.jsonl", "curve.png")
-_PACKAGES = ("torch", "transformers", "peft", "accelerate")
+_PACKAGES = ("torch", "transformers", "peft")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,13 +76,12 @@ def train(
         MissingExtraError: The packages for training are not installed.
     """
     try:
-        import accelerate  # noqa: F401
         import peft  # noqa: F401
     except ModuleNotFoundError as error:
         raise MissingExtraError(f"training needs {error.name}: pip install 'magicore[train]'") from error
     from magicore.training.examples import split_held_out
     from magicore.training.loop import fit, total_steps
-    from magicore.training.trainee import open_trainee
+    from magicore.training.trainee import frozen_dtype, open_trainee
     from magicore.training.watching import TrainingBar, draw_curve
 
     folder = Path(out)
@@ -111,6 +110,7 @@ def train(
         "held_out_examples": len(held_out),
         "left_out": dict(examples.left_out),
         "total_steps": steps,
+        "frozen_weights": str(frozen_dtype(config)).removeprefix("torch."),
         "version": magicore.__version__,
         "packages": {name: version(name) for name in _PACKAGES},
         "python": platform.python_version(),

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
 
 from magicore.errors import CapabilityError, InputError
-from magicore.llms.local.loading import quiet
+from magicore.llms.local.loading import choose_device, choose_dtype, quiet
 from magicore.training.config import TrainingConfig
 from magicore.training.examples import Example, Write
 from reward_models.errors import CheckpointError
@@ -84,14 +84,8 @@ class Trainee(nn.Module):
         if self.head == "math-shepherd":
             projected: Tensor = hidden.float() @ self.get_buffer("direction")
             return projected
-        found: Tensor = self.model.get_base_model().score(hidden.to(self.score_dtype)).float()
+        found: Tensor = self.model.get_base_model().score(hidden.float()).float()
         return found[:, 1] - found[:, 0] if found.shape[1] == 2 else found[:, 0]
-
-    @property
-    def score_dtype(self) -> torch.dtype:
-        """The number format of the classification head."""
-        found: torch.dtype = next(self.model.get_base_model().score.parameters()).dtype
-        return found
 
     def loss(self, values: Tensor, targets: Tensor) -> Tensor:
         """The sum over reads: cross-entropy of the next token, or binary cross-entropy of labels in [0, 1], in nats."""
@@ -128,7 +122,7 @@ def open_trainee(config: TrainingConfig) -> Trainee:
     """
     where, adapters, name = find_base(config.base)
     loader, options = _CLASSES[config.chosen_head]
-    dtype = torch.bfloat16 if config.precision == "bf16" else torch.float32
+    dtype = frozen_dtype(config)
     torch.manual_seed(config.seed)
     with quiet():
         try:
@@ -162,10 +156,21 @@ def open_trainee(config: TrainingConfig) -> Trainee:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # PEFT asks transformers under an old name
         wrapped: Any = peft.get_peft_model(model, lora)
+    for parameter in wrapped.parameters():
+        if parameter.requires_grad:  # what is trained is float32, whatever the frozen weights are
+            parameter.data = parameter.data.float()
     try:
         return Trainee(wrapped, tokenizer, config.chosen_head, name)
     except CheckpointError as error:
         raise CapabilityError(str(error)) from error
+
+
+def frozen_dtype(config: TrainingConfig) -> torch.dtype:
+    """The number format of the frozen weights; ``auto`` takes bfloat16 where the device is faster with it."""
+    if config.precision == "auto":
+        found = choose_dtype("auto", choose_device(config.device), deterministic=False)
+        return found if found == torch.bfloat16 else torch.float32
+    return torch.bfloat16 if config.precision == "bf16" else torch.float32
 
 
 def find_base(base: str) -> tuple[str, list[Path], str]:
