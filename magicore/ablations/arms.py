@@ -90,10 +90,44 @@ def arm_runs(base: FinishedRun, arms: Sequence[Arm], options: Options) -> ArmRun
     return ArmRuns(runs={name: done[name] for name in planned}, asked=asked)
 
 
-def run_spent(run: FinishedRun, base: FinishedRun | None = None) -> Spent:
-    """What a run cost. The time of one that took its first chains from another run's store is not its own: none."""
-    own = base is None or run.path == base.path
-    return spent_on(run.results, wall_s=run.wall_s if own else None, prices=run.config.prices)
+def done_run(path: Path, base: FinishedRun, ids: Sequence[str]) -> FinishedRun | None:
+    """The run in ``path`` if it went to its end over the problems ``ids``; failed problems are results too."""
+    if any(not (path / name).is_file() for name in (CONFIG, STORE, RESULTS, CHAINS)):
+        return None
+    store = RunStore(path / STORE, write_ahead=not is_network(path))
+    try:
+        end = ended_state(store)
+    finally:
+        store.close()
+    if end is None or end.interrupted:
+        return None
+    found = read_run(path, base.problems)
+    return found if [result.id for result in found.results] == list(ids) else None
+
+
+def run_spent(run: FinishedRun, base: FinishedRun) -> Spent:
+    """What a run cost. To the time of one that took chains from the finished run's store, that run's own is added by
+    the share of the tokens that were taken over."""
+    if run.path == base.path:
+        return spent_on(run.results, wall_s=run.wall_s, prices=run.config.prices)
+    wall, basis = run.wall_s, "measured"
+    taken = _taken_over(run, base)
+    if taken and wall is not None:
+        wall, basis = (None if base.wall_s is None else wall + base.wall_s * taken), "measured + by tokens"
+    spent = spent_on(run.results, wall_s=wall, prices=run.config.prices)
+    return replace(spent, wall_basis="" if wall is None else basis)
+
+
+def _taken_over(run: FinishedRun, base: FinishedRun) -> float:
+    """The share of the finished run's chain tokens that stand in the other run too."""
+    every = {record.scored.chain.id: record.scored.chain for found in base.chains.values() for record in found}
+    whole = sum(chain.tokens or 0 for chain in every.values())
+    same = 0
+    for record in (record for found in run.chains.values() for record in found):
+        chain = every.get(record.scored.chain.id)
+        if chain is not None and chain.text == record.scored.chain.text:
+            same += chain.tokens or 0
+    return same / whole if whole else 0.0
 
 
 def arm_config(base: RunConfig, settings: Mapping[str, Any]) -> RunConfig:
@@ -110,7 +144,13 @@ def arm_config(base: RunConfig, settings: Mapping[str, Any]) -> RunConfig:
     chosen = {name: value for name, value in {**kept, **given}.items() if name in own}
     plain = {name: value for name, value in settings.items() if name in known and name != "options"}
     emptied = replace(base, options={}, method=method)
-    return make_config(emptied, {**plain, "options": chosen})
+    return make_config(emptied, {**plain, "options": _said(method, chosen)})
+
+
+def _said(method: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that differ from the method's defaults, so that equal arms are one."""
+    made, usual = make_method(method, **options), make_method(method)
+    return {name: value for name, value in options.items() if getattr(made, name) != getattr(usual, name)}
 
 
 def arm_path(base: FinishedRun, config: RunConfig) -> Path:
@@ -133,19 +173,7 @@ def _on_file(base: FinishedRun, config: RunConfig, options: Options) -> Finished
     narrowed = base.narrowed(options.limit)
     if _same(config, base.config) and narrowed is base:
         return base
-    path = arm_path(base, config)
-    if any(not (path / name).is_file() for name in (CONFIG, STORE, RESULTS, CHAINS)):
-        return None
-    store = RunStore(path / STORE, write_ahead=not is_network(path))
-    try:
-        end = ended_state(store)
-    finally:
-        store.close()
-    if end is None or end.interrupted:
-        return None
-    found = read_run(path, base.problems)
-    same = [result.id for result in found.results] == [result.id for result in narrowed.results]
-    return found if same else None
+    return done_run(arm_path(base, config), base, [result.id for result in narrowed.results])
 
 
 def _same(config: RunConfig, base: RunConfig) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from difficulty import Confusion, RewardStats
+from difficulty import Confusion, MagicoreRouter, RewardStats
 from difficulty.conditions import CONFIDENCE_THRESHOLD, Z_THRESHOLD
 from difficulty.ties import BoolArray
 from magicore.ablations.arms import Arm, ArmRuns, arm_runs, run_spent
@@ -25,9 +25,12 @@ from magicore.ablations.statistics import SHOWN, Scored, arm_points, arm_rows, l
 from magicore.ablations.study import Study, StudyFigure, StudyTable
 from magicore.ablations.thresholds import condition_easy, counts, sweep_rows
 from magicore.ablations.trajectories import RoutedOutcomes, Trajectories, routed, trajectories
+from magicore.config import RunConfig
 from magicore.errors import InputError
 from magicore.evaluate import correctness
 from magicore.evaluate.axes import frontier_rows
+from magicore.methods import make_method
+from magicore.methods.magicore import Magicore
 from magicore.methods.routing import uniform
 
 NAME = "easy-hard"
@@ -69,17 +72,18 @@ def easy_hard(directory: str | Path | FinishedRun, options: Options | None = Non
     source = whole or base.narrowed(options.limit)
     stats = source.stats or base.stats
     taken = trajectories(source)
-    decided = _decisions(taken, stats, source.config.seed)
+    decided = _decisions(taken, stats, base.config)
     arms, confusions = _scored(source, taken, decided)
     for name in ASKING:
         if name in made.runs:
-            arms[name], confusions[name] = _asked(made.runs[name], taken)
+            arms[name], confusions[name] = _asked(made.runs[name], base, taken)
     rows = arm_rows(arms, options.baseline or AGGREGATE, options.luck)
     routers = tuple({"router": name, **confusion_row(found)} for name, found in confusions.items())
     sweeps = tuple(sweep_rows(taken, stats))
     frontier = tuple(frontier_rows(arm_points(arms)))
     flow = tuple(_flow(taken, decided))
-    points = tuple(scatter_rows(taken, stats))
+    thresholds = own_thresholds(base.config)
+    points = tuple(scatter_rows(taken, stats, thresholds))
     return Study(
         name=NAME,
         tables=(
@@ -98,7 +102,7 @@ def easy_hard(directory: str | Path | FinishedRun, options: Options | None = Non
         ),
         figures=(
             StudyFigure(name="methods", title="Aggregate, refine, or route", draw=accuracy_bars(rows)),
-            StudyFigure(name=SEPARATION, title="The two conditions", draw=_draw_scatter(points)),
+            StudyFigure(name=SEPARATION, title="The two conditions", draw=_draw_scatter(points, thresholds)),
             StudyFigure(
                 name="precision_recall",
                 title="Routers over their thresholds",
@@ -119,6 +123,8 @@ def easy_hard(directory: str | Path | FinishedRun, options: Options | None = Non
             **options.luck.notes,
             "run": str(base.path),
             "rounds_from": str(source.path),
+            "z_threshold": thresholds[0],
+            "confidence_threshold": thresholds[1],
             "mu": stats.mu,
             "sigma": stats.sigma,
         },
@@ -137,10 +143,18 @@ def _arms(base: FinishedRun, options: Options, *, ask: bool) -> ArmRuns:
     return arm_runs(base, wanted, options)
 
 
-def _decisions(taken: Trajectories, stats: RewardStats, seed: int) -> dict[str, RoutedOutcomes]:
+def own_thresholds(config: RunConfig) -> tuple[float, float]:
+    """The thresholds of both conditions in a run whose router is ``magicore``; else the paper's."""
+    method = make_method(config.method, **config.options)
+    if isinstance(method, Magicore) and isinstance(method.router, MagicoreRouter):
+        return method.router.z_threshold, method.router.confidence_threshold
+    return Z_THRESHOLD, CONFIDENCE_THRESHOLD
+
+
+def _decisions(taken: Trajectories, stats: RewardStats, config: RunConfig) -> dict[str, RoutedOutcomes]:
     """Every router that needs no model, followed through the rounds."""
     measured = [one.conditions(stats) for one in taken.rounds]
-    z, c = np.array([Z_THRESHOLD]), np.array([CONFIDENCE_THRESHOLD])
+    z, c = (np.array([threshold]) for threshold in own_thresholds(config))
     yes, no = np.ones((1, taken.n), dtype=np.bool_), np.zeros((1, taken.n), dtype=np.bool_)
     easy: dict[str, list[BoolArray]] = {
         AGGREGATE: [yes for _ in taken.rounds],
@@ -149,7 +163,7 @@ def _decisions(taken: Trajectories, stats: RewardStats, seed: int) -> dict[str, 
         "condition 1": [condition_easy(one, "condition-1", z, c) for one in measured],
         "condition 2": [condition_easy(one, "condition-2", z, c) for one in measured],
     }
-    draws = np.array([uniform(seed, "router", name) for name in taken.ids])
+    draws = np.array([uniform(config.seed, "router", name) for name in taken.ids])
     drawn = np.zeros((1, taken.n), dtype=np.bool_)
     drawn[0, np.argsort(draws, kind="stable")[: int((~easy[ROUTE][0]).sum())]] = True
     easy[RANDOM] = [~drawn for _ in taken.rounds]
@@ -176,11 +190,11 @@ def _scored(
     return arms, confusions
 
 
-def _asked(run: FinishedRun, taken: Trajectories) -> tuple[Scored, Confusion]:
+def _asked(run: FinishedRun, base: FinishedRun, taken: Trajectories) -> tuple[Scored, Confusion]:
     """An arm whose router asked the model."""
     verdicts = {result.id: result.verdict for result in run.results}
     hard = np.array([[(v := verdicts.get(name)) is None or v.hard for name in taken.ids]])
-    scored = Scored(right=correctness(run.results), spent=run_spent(run, None))
+    scored = Scored(right=correctness(run.results), spent=run_spent(run, base))
     judged = taken.graded & np.array([verdicts.get(name) is not None for name in taken.ids])
     return scored, _confusion(hard, ~taken.rounds[0].right_by(), judged)
 
@@ -221,10 +235,14 @@ def _flow(taken: Trajectories, decided: Mapping[str, RoutedOutcomes]) -> list[di
     ]
 
 
-def scatter_rows(taken: Trajectories, stats: RewardStats) -> list[dict[str, Any]]:
+def scatter_rows(
+    taken: Trajectories,
+    stats: RewardStats,
+    thresholds: tuple[float, float] = (Z_THRESHOLD, CONFIDENCE_THRESHOLD),
+) -> list[dict[str, Any]]:
     """One row a problem: what the two conditions are decided by, and whether aggregation had it right."""
     measured = taken.rounds[0].conditions(stats)
-    right, easy = taken.rounds[0].right_by(), measured.easy()
+    right, easy = taken.rounds[0].right_by(), measured.easy(*thresholds)
 
     def number(value: float) -> float | None:
         return None if np.isnan(value) else float(value)
@@ -242,7 +260,7 @@ def scatter_rows(taken: Trajectories, stats: RewardStats) -> list[dict[str, Any]
     ]
 
 
-def _draw_scatter(points: Sequence[Mapping[str, Any]]) -> Any:
+def _draw_scatter(points: Sequence[Mapping[str, Any]], thresholds: tuple[float, float]) -> Any:
     def draw(axes: Any) -> None:
         kinds = {True: ("C0", "aggregation is right"), False: ("C3", "aggregation is wrong"), None: ("0.6", "no gold")}
         for right, (colour, label) in kinds.items():
@@ -254,8 +272,8 @@ def _draw_scatter(points: Sequence[Mapping[str, Any]]) -> Any:
             ]
             if both:
                 axes.plot(*zip(*both, strict=True), "o", color=colour, label=label, markersize=4, alpha=0.7)
-        axes.axvline(Z_THRESHOLD, lw=0.8, color="0.4")
-        axes.axhline(CONFIDENCE_THRESHOLD, lw=0.8, color="0.4")
+        axes.axvline(thresholds[0], lw=0.8, color="0.4")
+        axes.axhline(thresholds[1], lw=0.8, color="0.4")
         axes.set_xlabel("mean z of the majority (condition 1: right of the line)")
         axes.set_ylabel("smaller confidence (condition 2: above the line)")
         if axes.get_legend_handles_labels()[0]:

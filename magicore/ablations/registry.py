@@ -19,9 +19,33 @@ STUDIES: dict[str, tuple[str, str]] = {
         "magicore.ablations.easy_hard:easy_hard_study",
         "aggregate everything, refine everything, or route, by every router; threshold sweeps",
     ),
+    "error-localisation": (
+        "magicore.ablations.error_localisation:error_localisation_study",
+        "which step scores reviewer and refiner see: prm, random, orm, none, oracle",
+    ),
+    "iterations": (
+        "magicore.ablations.iterations:iterations_study",
+        "accuracy after each round of refinement, and what it fixed and broke",
+    ),
     "k-sweep": (
         "magicore.ablations.k_sweep:k_sweep_study",
         "every aggregation with 1 to k chains, and the run's method at equal tokens",
+    ),
+    "reward-models": (
+        "magicore.ablations.reward_models:reward_models_study",
+        "pairs of outcome and process models, step aggregations, vote weights",
+    ),
+    "roles": (
+        "magicore.ablations.roles:roles_study",
+        "separate, joint, MARS's reviewers, personas, other models",
+    ),
+    "components": (
+        "magicore.ablations.components:components_study",
+        "selective refinement, error localisation and iteration, alone and together",
+    ),
+    "methods": (
+        "magicore.ablations.methods:methods_study",
+        "the whole family at matched tokens and matched wall time",
     ),
 }
 """Name -> where its function is, and one line on what it asks."""

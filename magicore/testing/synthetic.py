@@ -145,7 +145,7 @@ def synthetic_problems(truth: SyntheticTruth) -> list[Problem]:
 
 def synthetic_model(truth: SyntheticTruth) -> ScriptedModel:
     """Answers as the truth says; the same for the same seed, problem, role, round, parent and sample."""
-    return ScriptedModel(lambda request, index: _reply(truth, request, index), name="synthetic")
+    return ScriptedModel(lambda request, index: reply(truth, request, index), name="synthetic")
 
 
 def synthetic_orm() -> ScriptedORM:
@@ -188,7 +188,8 @@ def synthetic_run(path: str | Path, truth: SyntheticTruth | None = None, **setti
     )
 
 
-def _reply(truth: SyntheticTruth, request: Request, index: int) -> str:
+def reply(truth: SyntheticTruth, request: Request, index: int) -> str:
+    """What the synthetic model answers; for a ``scripted:MODULE:FUNCTION`` of one's own, so that new runs find it."""
     key = request.key
     source = random.Random(f"{truth.seed}/{key.problem}/{key.role}/{key.instance}/{key.round}/{key.parent}/{index}")
     texts = [message["content"] for message in request.messages]
