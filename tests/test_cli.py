@@ -105,7 +105,8 @@ def test_list_names_everything_without_torch(
 ) -> None:
     assert call(monkeypatch, "list") == 0
     text = capsys.readouterr().out
-    for name in ("magicore", "embedded", "arithmetic", "oracle", "default", "yesno", "math-shepherd"):
+    names = ("magicore", "embedded", "arithmetic", "oracle", "default", "yesno", "math-shepherd", "meta-reviewer")
+    for name in (*names, "personas=conservative,aggressive"):
         assert name in text
 
 

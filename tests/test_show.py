@@ -107,5 +107,22 @@ def test_what_cannot_be_shown_is_named(run: Path, tmp_path: Path) -> None:
     assert "no question to show" in shown
 
 
+@pytest.mark.parametrize("given", ["values", "file"])
+def test_the_question_of_a_run_whose_configuration_names_no_data(tmp_path: Path, given: str) -> None:
+    rows = [{"id": "a", "question": "What is 1 + 1?"}, {"id": "b", "question": "What is 2 + 2?"}]
+    file = tmp_path / "q.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    model = ScriptedModel(Script({"solver": chain_text("s", "The final answer is 4.")}))
+    out = tmp_path / "run"
+    magicore.solve_batch(rows if given == "values" else file, model=model, method="cot", out=out, progress=False)
+    assert "data" not in (out / "config.toml").read_text()
+    result = CliRunner().invoke(app, ["show", str(out), "--id", "b"])
+    assert result.exit_code == 0 and "What is 2 + 2?" in result.stdout
+    (out / "store.sqlite").unlink()
+    assert "its store has no such question" in " ".join(
+        CliRunner().invoke(app, ["show", str(out), "--id", "b"]).stdout.split()
+    )
+
+
 def test_control_characters_are_not_obeyed() -> None:
     assert plain("a\x1b[2J\x07b\n\tc") == "a\N{REPLACEMENT CHARACTER}[2J\N{REPLACEMENT CHARACTER}b\n\tc"

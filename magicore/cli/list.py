@@ -34,17 +34,27 @@ def _sections() -> dict[str, Mapping[str, str]]:
     from magicore.answers.kinds import KINDS
     from magicore.llms.registry import model_names
     from magicore.methods import method_names
+    from magicore.methods.presets import PRESETS
     from magicore.prompts import prompt_set_names
+    from magicore.roles.names import ROLES
 
     return {
         "methods": method_names(),
+        "presets": {name: _settings(settings) for name, settings in PRESETS.items()},
         "models": model_names(),
+        "roles": ROLES,
         "reward-models": _reward_models(),
         "routers": dict.fromkeys(router_names(), ""),
         "prompts": dict.fromkeys(prompt_set_names(), ""),
         "kinds": dict.fromkeys(KINDS, ""),
         "studies": study_names(),
     }
+
+
+def _settings(settings: Mapping[str, object]) -> str:
+    """Settings as the command line has them."""
+    shown = {name: ",".join(value) if isinstance(value, tuple) else value for name, value in settings.items()}
+    return ", ".join(f"{name}={value}" for name, value in shown.items())
 
 
 def _table(title: str, names: Mapping[str, str]) -> Table:

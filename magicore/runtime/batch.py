@@ -35,6 +35,7 @@ from magicore.runtime.source import ProblemSource, Survey
 from magicore.runtime.stages import Stage, check_stage, preparation, prepared_rows, settled
 from magicore.store.accounting import run_remarks
 from magicore.store.files import read_results, read_summary
+from magicore.store.origin import note_origin
 from magicore.store.prepared import write_prepared
 from magicore.store.run_store import RunStore
 from magicore.types import Result
@@ -78,6 +79,8 @@ class Batch:
 
     async def work(self, survey: Survey, engine: Engine, store: RunStore, observer: RunObserver) -> Run:
         """Do it, with everything open."""
+        if self.out is not None and self.config.data is None:
+            note_origin(store, self.source.origin())
         if self.stage == "prepare" and self.out is not None and isinstance(self.method, CalibratedMethod):
             return await self._prepare(self.method, self.out, survey, engine, store, observer)
         return await self._solve(survey, engine, store, observer)

@@ -12,6 +12,7 @@ from typing import Any
 from magicore.datasets import iter_problems, problem_row
 from magicore.datasets.shards import Shard
 from magicore.errors import InputError
+from magicore.store.origin import Origin
 from magicore.types import Problem
 
 
@@ -34,11 +35,17 @@ class ProblemSource:
     """Problems that are read anew each time they are iterated over, so that a large file never lives in memory."""
 
     def __init__(
-        self, read: Callable[[], Iterable[Problem]], fingerprint: Callable[[], str], shard: Shard | None = None
+        self,
+        read: Callable[[], Iterable[Problem]],
+        fingerprint: Callable[[], str],
+        shard: Shard | None = None,
+        *,
+        origin: Callable[[], Origin],
     ) -> None:
         self._read = read
         self._fingerprint = fingerprint
         self._shard = shard
+        self._origin = origin
 
     @classmethod
     def of(cls, problems: Sequence[Problem]) -> ProblemSource:
@@ -50,7 +57,11 @@ class ProblemSource:
                 digest.update(json.dumps(problem_row(problem), sort_keys=True, default=str).encode())
             return digest.hexdigest()
 
-        return cls(lambda: problems, fingerprint)
+        return cls(
+            lambda: problems,
+            fingerprint,
+            origin=lambda: Origin(questions={problem.id: problem.question for problem in problems}),
+        )
 
     @classmethod
     def named(cls, source: str, chosen: Mapping[str, Any]) -> ProblemSource:
@@ -65,11 +76,15 @@ class ProblemSource:
                         digest.update(block)
             return digest.hexdigest()
 
-        return cls(lambda: iter_problems(source, **chosen), fingerprint)
+        return cls(lambda: iter_problems(source, **chosen), fingerprint, origin=lambda: Origin(data=source))
 
     def dealt(self, shard: Shard | None) -> ProblemSource:
         """The problems of one shard; all of them for ``None``."""
-        return ProblemSource(self._read, self._fingerprint, shard)
+        return ProblemSource(self._read, self._fingerprint, shard, origin=self._origin)
+
+    def origin(self) -> Origin:
+        """Where the problems came from, of whichever shard."""
+        return self._origin()
 
     def __iter__(self) -> Iterator[Problem]:
         return iter(self._read()) if self._shard is None else self._shard.of(self._read())
