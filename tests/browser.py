@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import shutil
 from collections.abc import Iterator
@@ -67,15 +68,14 @@ def resize(driver: Chrome, width: int, height: int, *, scale: float = 1, mobile:
 
 
 def scheme(driver: Chrome, name: str) -> None:
-    """Prefer ``light`` or ``dark``."""
-    feature = {"name": "prefers-color-scheme", "value": name}
-    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
+    """Prefer ``light`` or ``dark``, and no motion, so that nothing moves under a click."""
+    wanted = {"prefers-color-scheme": name, "prefers-reduced-motion": "reduce"}
+    features = [{"name": feature, "value": value} for feature, value in wanted.items()]
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
 
 
 def whole_page(driver: Chrome, path: Path) -> None:
     """A screenshot of the page from top to bottom."""
-    import base64
-
     found = driver.execute_cdp_cmd("Page.captureScreenshot", {"captureBeyondViewport": True, "format": "png"})
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(base64.b64decode(found["data"]))
