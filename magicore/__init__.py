@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from magicore.errors import MagicoreError
     from magicore.llms.registry import open_model
     from magicore.methods import make_method
+    from magicore.report.compare_runs import compare_runs
+    from magicore.report.html import report_data, write_report
     from magicore.runtime.batch import Run
     from magicore.runtime.merge import Merged, merge_runs
     from magicore.training.label_steps import alabel_steps, label_steps
@@ -49,6 +51,8 @@ _HOME = {
     "make_method": "magicore.methods",
     **dict.fromkeys(("Merged", "merge_runs"), "magicore.runtime.merge"),
     "open_model": "magicore.llms.registry",
+    "compare_runs": "magicore.report.compare_runs",
+    **dict.fromkeys(("report_data", "write_report"), "magicore.report.html"),
     **dict.fromkeys(("label_steps", "alabel_steps"), "magicore.training.label_steps"),
 }
 
@@ -67,14 +71,17 @@ __all__ = [
     "ascore_batch",
     "asolve",
     "asolve_batch",
+    "compare_runs",
     "label_steps",
     "make_method",
     "merge_runs",
     "open_model",
     "refine_batch",
+    "report_data",
     "score_batch",
     "solve",
     "solve_batch",
+    "write_report",
 ]
 
 

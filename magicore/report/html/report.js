@@ -25,6 +25,7 @@
   const count = (value) => (value === null || value === undefined ? "–" : integer.format(value));
   const percent = (value) => (value === null || value === undefined ? "–" : `${(100 * value).toFixed(1)} %`);
   const fixed = (value, digits) => (value === null || value === undefined ? "–" : value.toFixed(digits).replace("-", "\u2212"));
+  const whole = (value) => (value === null ? "–" : count(Math.round(value)));
   const missing = (panel) => (panel && panel.missing ? h("p", { class: "missing" }, panel.missing) : null);
   const clamp = (value, low, high) => Math.min(Math.max(value, low), high);
 
@@ -51,7 +52,7 @@
         h("thead", {}, h("tr", {}, head.map((name) => h("th", { scope: "col" }, name)))),
         h("tbody", {}, rows.map((row) => h("tr", {}, row.map((cell, at) => h(at ? "td" : "th", at ? {} : { scope: "row" }, cell)))))));
   }
-  const numbers = (head, rows, caption) => h("details", {}, h("summary", {}, "Numbers"), table(head, rows, caption));
+  const numbers = (head, rows, caption, more) => h("details", {}, h("summary", {}, "Numbers"), table(head, rows, caption), more);
   function figures(panel, make, className) {
     const box = h("div", { class: `figures ${className || ""}` });
     data.runs.forEach((run, at) => {
@@ -140,10 +141,9 @@
         h("li", {}, s("svg", { "aria-hidden": "true" }, star(11, 6, `var(--run-${chosen % 6})`)), many ? "a run" : "this run"),
         data.pareto.length > 1 && h("li", {}, s("svg", { "aria-hidden": "true" }, s("line", { class: "pareto", x1: 0, x2: 22, y1: 6, y2: 6 })), "frontier: nothing is both cheaper and better")),
       found.note && h("p", { class: "missing" }, found.note),
-      numbers(["What", "Chains", "Tokens a problem", "Accuracy"], [
-        ...able.map(({ run }) => [run.label, count(run.frontier.run.k), count(run.frontier.run.tokens === null ? null : Math.round(run.frontier.run.tokens)), percent(run.frontier.run.accuracy)]),
-        ...Object.entries(found.series).flatMap(([name, points]) => points.map((p) => [name, count(p.k), count(p.tokens === null ? null : Math.round(p.tokens)), percent(p.accuracy)])),
-      ], "Accuracy and tokens"),
+      numbers(["Run", "Chains", "Tokens a problem", "Accuracy"], able.map(({ run }) => [run.label, count(run.frontier.run.k), whole(run.frontier.run.tokens), percent(run.frontier.run.accuracy)]), "Runs",
+        Object.keys(found.series).length ? table(["First chains", "Tokens a problem", ...Object.keys(found.series)], found.series.coverage.map((p, i) => [
+          count(p.k), whole(p.tokens), ...Object.values(found.series).map((points) => percent(points[i].accuracy))]), "Votes by the number of chains") : null),
       able.some(({ run }) => run.frontier.all_tokens !== null) && h("p", { class: "muted small" }, "With prompts, reward models and judges: ",
         able.map(({ run }, i) => [i ? "; " : "", many ? [h("bdi", {}, run.label), " "] : "", run.frontier.all_tokens === null ? "unknown" : count(Math.round(run.frontier.all_tokens))]), " tokens a problem.")));
     }
