@@ -398,6 +398,24 @@ def test_a_frontier_a_cost_axis_and_unknown_costs_left_out() -> None:
     assert [(row["method"], row["on_frontier"]) for row in calls] == [("a", False), ("c", True)]
 
 
+def test_what_papers_report_stands_beside_a_run_of_the_same_model_and_data(run: Path) -> None:
+    study = run_study("iterations", run, Options(luck=LUCK), figures=False)
+    assert "published" not in [table.name for table in study.tables]
+    config = (run / "config.toml").read_text()
+    data = next(line for line in config.splitlines() if line.startswith("data = "))
+    config = config.replace(data, 'data = "gpqa.jsonl"').replace(
+        "scripted:synthetic_answers:answer", "openai:gpt-4o-mini"
+    )
+    (run / "config.toml").write_text(config)
+    study = run_study("iterations", run, Options(luck=LUCK), figures=False)
+    rows = study.table("published").rows
+    assert {(row["label"], row["method"], row["accuracy"]) for row in rows} == {
+        ("published", "mars", 0.4833),
+        ("published", "debate", 0.475),
+    }
+    assert (run / "studies" / "iterations" / "published.csv").is_file()
+
+
 # Mistakes
 
 

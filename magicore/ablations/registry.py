@@ -5,13 +5,17 @@ from __future__ import annotations
 import difflib
 import importlib
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
 
 from magicore.ablations.options import Options
-from magicore.ablations.study import Study, table_csv, write_study
+from magicore.ablations.study import Study, StudyTable, table_csv, write_study
+from magicore.config import load_config
 from magicore.errors import UnknownNameError
+from magicore.evaluate.published import published_for
+from magicore.runtime.directory import CONFIG
 from magicore.store.json_lines import write_whole
 
 STUDIES: dict[str, tuple[str, str]] = {
@@ -72,6 +76,21 @@ def study_function(name: str) -> Callable[[Path, Options], Study]:
     return function
 
 
+def with_published(study: Study, directory: Path) -> Study:
+    """The study with what papers report of the same model and data, as a table of its own, labelled."""
+    config = load_config(directory / CONFIG, {})
+    figures = published_for(config.model, config.data)
+    if not figures:
+        return study
+    table = StudyTable(
+        name="published",
+        title=f"Published for {config.model} on {config.data} (other prompts, samples and readings of answers)",
+        rows=tuple(figure.row for figure in figures),
+        shown=("label", "method", "setting", "accuracy", "difference", "tokens", "source", "note"),
+    )
+    return replace(study, tables=(*study.tables, table))
+
+
 def run_study(
     name: str,
     directory: Path,
@@ -100,7 +119,7 @@ def run_study(
     from magicore.report.study_tables import show_study
 
     function = study_function(name)
-    study = function(directory, options or Options())
+    study = with_published(function(directory, options or Options()), directory)
     if console is not None:
         show_study(study, console)
     folder = directory / "studies" / study.name if out is None else out
