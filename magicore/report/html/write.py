@@ -54,7 +54,6 @@ def render(data: ReportData) -> str:
     if importlib.util.find_spec("jinja2") is None:
         raise MissingExtraError("the report needs Jinja2: pip install 'magicore[report]'")
     from jinja2 import Environment, StrictUndefined
-    from markupsafe import Markup
 
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters.update(FILTERS)
@@ -65,9 +64,9 @@ def render(data: ReportData) -> str:
         comparisons={name: one for name, one in data.comparisons.items() if isinstance(one, Comparison)},
         refused={name: one for name, one in data.comparisons.items() if not isinstance(one, Comparison)},
         policy=_policy(style, script),
-        style=Markup(style),
-        script=Markup(script),
-        embedded=Markup(as_json(data)),
+        style=style,
+        script=script,
+        embedded=as_json(data),
     )
     return page.encode("utf-8", "replace").decode("utf-8")
 
