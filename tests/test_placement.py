@@ -155,6 +155,7 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
 import magicore
+import magicore.errors
 import magicore.llms.local as local_models
 import reward_models.local.device as device_module
 import reward_models.local.load as loading
@@ -213,6 +214,7 @@ class Loads:
     def _watched(self, load: Callable[..., Any], network: Callable[[Any], Any]) -> Callable[..., Any]:
         def watched(*args: Any, **options: Any) -> Any:
             found = load(*args, **options)
+            assert not next(network(found).parameters()).is_inference()  # else it could not be moved by another thread
             self.count += 1
             gc.collect()
             self._alive = [one for one in self._alive if one() is not None]
@@ -318,6 +320,14 @@ def test_a_model_without_room_is_refused_before_it_is_loaded(
                 device="cpu",
                 placement=placement,
             )
+
+
+def test_a_policy_without_room_beside_the_reward_models_is_refused_before_anything_is_drawn(
+    folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(device_module, "free_memory", lambda device: 1000)
+    with pytest.raises(magicore.errors.CapabilityError, match=r"policy.* needs about .*--placement phased"):
+        magicore.solve("1 + 1?", model=f"hf:{folders['policy']}", method="cot", device="cpu")
 
 
 def test_an_engine_that_cannot_enter_says_why_and_the_next_turn_tries_again() -> None:

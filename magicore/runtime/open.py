@@ -70,6 +70,7 @@ async def open_engine(
         if prm is not None or config.prm is not None:
             scorer = prm or opener.reward_model("prm", cast(str, config.prm), models)
             prm_service = ScoringService(scorer, store, kind="prm", deterministic=fixed)
+        opener.check_room()
         engine = Engine(
             models=models,
             prompts=prompts,
@@ -112,6 +113,13 @@ class _Opener:
             )
             self._models[name] = StoredModel(model, self._store, self._budget, self._watcher)
         return self._models[name]
+
+    def check_room(self) -> None:
+        """Refuse, before anything is spent, a local model for which the reward models have left no room."""
+        for stored in self._models.values():
+            check = getattr(stored.model, "check_room", None)
+            if check is not None:
+                check()
 
     def reward_model(self, kind: Literal["orm", "prm"], name: str, models: Mapping[str, StoredModel]) -> Any:
         table = dict(self._config.reward_models.get(name, {}))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from magicore.errors import InputError, MissingExtraError
 from magicore.llms.local.loading import (
     Checkpoint,
+    check_room,
     choose_device,
     choose_dtype,
     find_checkpoint,
@@ -61,6 +62,7 @@ def local(
         rows=rows,
         deterministic=deterministic,
         turns=turns,
+        check_room=lambda: check_room(checkpoint, place, precision, bits),
     )
 
 

@@ -143,7 +143,9 @@ class Engine:
             thread.join()
 
     def _enter(self) -> None:
-        self._work.begin(self._load())
+        with torch.inference_mode(False):  # weights that are inference tensors could not be moved by another thread
+            loaded = self._load()
+        self._work.begin(loaded)
 
     def _leave(self) -> None:
         self._work.end()

@@ -31,7 +31,7 @@ from reward_models.errors import CheckpointError
 from reward_models.errors import MissingExtraError as MissingRewardExtraError
 from reward_models.local.adapter import Adapter, base_of, is_adapter
 from reward_models.local.device import check_fits
-from reward_models.local.quantise import Quantize, quantisation
+from reward_models.local.quantise import BITS, Quantize, quantisation
 
 DEVICES = ("auto", "cpu", "cuda", "mps")
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
@@ -187,6 +187,21 @@ def load(
     if device.type == "cuda" and quantize is None:
         _check_room(sum(weights.nbytes for weights in model.parameters()), device, checkpoint.source)
     return prepare(model, tokenizer, device)
+
+
+def check_room(checkpoint: Checkpoint, device: torch.device, dtype: torch.dtype, quantize: Quantize | None) -> None:
+    """Raise where a folder's weights do not fit on the device as it is now; of what is on the Hub nothing is known yet.
+
+    Raises:
+        CapabilityError: They do not.
+    """
+    folder = Path(checkpoint.source)
+    if not (folder / "config.json").is_file():
+        return
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    stored = {"float32": 32}.get(str(config.get("dtype") or config.get("torch_dtype")), 16)
+    bits = 8 * dtype.itemsize if quantize is None else BITS[quantize]
+    _check_room(_stored_bytes(checkpoint) * bits // stored, device, checkpoint.source)
 
 
 def _stored_bytes(checkpoint: Checkpoint) -> int:

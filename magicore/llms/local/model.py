@@ -35,6 +35,7 @@ class LocalModel:
         rows: The most chains in one batch.
         deterministic: Whether sample i must not depend on what else is sampled.
         turns: The floor, where models take turns on one device: the model is loaded in its turns alone.
+        check_room: Raises :class:`~magicore.errors.CapabilityError` where there is no room for it, without loading it.
     """
 
     def __init__(
@@ -47,10 +48,12 @@ class LocalModel:
         rows: int = ROWS,
         deterministic: bool = False,
         turns: Turns | None = None,
+        check_room: Callable[[], None] = lambda: None,
     ) -> None:
         self.name = name
         self.fingerprint = fingerprint
         self.traits = Traits(context=context)
+        self.check_room = check_room
         self._load = load
         self._loaded: LoadedModel | None = None
         self._checked = False
