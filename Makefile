@@ -9,7 +9,7 @@ PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3 python;
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test check lint types integration bench clean
+.PHONY: help venv demo test check lint types integration docs bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -43,8 +43,12 @@ integration: venv ## run the tests against real servers (installs vLLM for CPU a
 	PYTHON=$(PYTHON) scripts/setup_harnesses.sh
 	$(BIN)/pytest -m integration
 
+docs: venv ## build the documentation into docs/_build/html
+	$(BIN)/pip install --quiet -c constraints.txt -e ".[docs]"
+	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
+
 bench: venv ## run the benchmarks
 	@for bench in scripts/bench_*.py; do echo "== $$bench"; $(BIN)/python $$bench || exit 1; done
 
 clean: ## remove the environments and what tools have built
-	rm -rf $(VENV) .venv-vllm .venv-harness .venv-node build *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-vllm .venv-harness .venv-node build docs/_build *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -1,22 +1,22 @@
-"""The error tree. The command line prints a :class:`MagicoreError` as one sentence and exits non-zero.
+"""The error tree. The command line prints a :class:`MagicoreError` as one sentence and exits non-zero::
 
-MagicoreError
-├── InputError                 a file, a line, an option or a value that the user gave is wrong
-│   ├── UnknownNameError       no such model, method, router, reward model or prompt set; says what is near
-│   └── CapabilityError        what was asked cannot be done with this model or method
-├── MissingExtraError          an optional package is absent; says how to install it
-├── StoreError                 a run directory cannot be read, written, or belongs to another run
-├── WorkerError                processes that parse mathematical answers cannot be started
-└── LanguageModelError         a language model failed; ``retryable`` says whether trying again can help
-    ├── ConnectionFailed       nothing answered at the address
-    │   └── TimedOut           nothing came in time
-    ├── AuthenticationFailed   the key was refused or is missing
-    ├── RateLimited            the endpoint asks to slow down; ``retry_after`` in seconds where it said
-    ├── RequestRefused         the endpoint refused the request as it is
-    │   └── PromptFiltered     a content filter refused the prompt
-    ├── ContextExceeded        prompt and answer do not fit the model's context
-    ├── BadReply               the endpoint answered something unreadable
-    └── BudgetExceeded         a call was not made: a limit is reached; methods answer with what they have
+    MagicoreError
+    ├── InputError                 a file, a line, an option or a value that the user gave is wrong
+    │   ├── UnknownNameError       no such model, method, router, reward model or prompt set; says what is near
+    │   └── CapabilityError        what was asked cannot be done with this model or method
+    ├── MissingExtraError          an optional package is absent; says how to install it
+    ├── StoreError                 a run directory cannot be read, written, or belongs to another run
+    ├── WorkerError                processes that parse mathematical answers cannot be started
+    └── LanguageModelError         a language model failed; ``retryable`` says whether trying again can help
+        ├── ConnectionFailed       nothing answered at the address
+        │   └── TimedOut           nothing came in time
+        ├── AuthenticationFailed   the key was refused or is missing
+        ├── RateLimited            the endpoint asks to slow down; ``retry_after`` in seconds where it said
+        ├── RequestRefused         the endpoint refused the request as it is
+        │   └── PromptFiltered     a content filter refused the prompt
+        ├── ContextExceeded        prompt and answer do not fit the model's context
+        ├── BadReply               the endpoint answered something unreadable
+        └── BudgetExceeded         a call was not made: a limit is reached; methods answer with what they have
 
 The leaves' errors are re-exported: :class:`RewardModelError` and :class:`DifficultyError`.
 """

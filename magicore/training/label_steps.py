@@ -93,7 +93,8 @@ async def alabel_steps(  # noqa: PLR0913 - a front door takes its options as key
         worked: Worked solutions by problem id, for ``source="gold"``.
         out: A directory for the store, labels.jsonl and labels.json. The same call goes on where it was interrupted.
         force: Take over a directory of other settings; its store is used where it fits.
-        config, **settings: Settings of :class:`RunConfig`: ``budget``, ``temperature``, ``max_tokens``, ``cache`` ...
+        config: A configuration or a TOML file.
+        **settings: Settings of :class:`RunConfig`: ``budget``, ``temperature``, ``max_tokens``, ``cache`` ...
         progress: Whether to show progress; by default where stderr is a terminal.
         halt: Ends the labelling early: steps not yet completed are unlabelled (``budget``).
 
