@@ -16,6 +16,7 @@ import pytest
 from typer.testing import CliRunner
 
 from magicore.cli.app import app
+from magicore.config import RunConfig, config_toml
 from magicore.errors import InputError, StoreError
 from magicore.evaluate import Comparison, wilson
 from magicore.report.compare_runs import compare_runs
@@ -24,7 +25,8 @@ from magicore.report.html.cases import TEXT_LIMIT
 from magicore.report.html.panels import Calibration, Flow, Frontier, Missing, Routing
 from magicore.report.html.write import summary_rows
 from magicore.report.run_files import labels
-from magicore.runtime.directory import CHAINS, CONFIG, RESULTS, SUMMARY
+from magicore.runtime.directory import CHAINS, CONFIG, RESULTS, STORE, SUMMARY, RunEnd, note_end
+from magicore.store.run_store import RunStore
 from report_runs import HOSTILE, scripted_run, synthetic_run
 
 pytest.importorskip("jinja2")
@@ -235,7 +237,7 @@ def test_without_gold_nothing_is_drawn_as_zero(tmp_path: Path) -> None:
 def test_an_unfinished_run_says_so(scripted: Path, tmp_path: Path) -> None:
     run = tmp_path / "begun"
     run.mkdir()
-    for name in (CONFIG, "store.sqlite"):
+    for name in (CONFIG, STORE):
         (run / name).write_bytes((scripted / name).read_bytes())
     data = report_data([run])
     (found,) = data.runs
@@ -262,6 +264,50 @@ def test_files_that_are_not_there(scripted: Path, tmp_path: Path) -> None:
     (run / CHAINS).write_bytes((scripted / CHAINS).read_bytes())
     (found,) = report_data([run]).runs
     assert "one of them was changed" in found.remarks[0] and isinstance(found.frontier, Frontier)
+
+
+def test_an_interrupted_run_and_a_store_that_cannot_be_read(scripted: Path, tmp_path: Path) -> None:
+    run = tmp_path / "early"
+    run.mkdir()
+    for name in (CONFIG, RESULTS, SUMMARY, CHAINS, STORE):
+        (run / name).write_bytes((scripted / name).read_bytes())
+    store = RunStore(run / STORE)
+    end = RunEnd(problems="", total=4, n=4, failed=0, chains=16, cut=0, interrupted=True)
+    note_end(store, end)
+    store.close()
+    (found,) = report_data([run]).runs
+    assert found.state == "interrupted" and "ended early" in found.remarks[0] and isinstance(found.flow, Flow)
+    (run / STORE).write_bytes(b"no store" * 200)
+    (found,) = report_data([run]).runs
+    assert found.state == "finished" and found.remarks[0].startswith("Whether the run was ended early is not known")
+
+
+def test_published_figures_stand_apart(scripted: Path, tmp_path: Path) -> None:
+    run = tmp_path / "known"
+    run.mkdir()
+    for name in (RESULTS, SUMMARY, CHAINS):
+        (run / name).write_bytes((scripted / name).read_bytes())
+    config = RunConfig(model="openai:gpt-3.5-turbo", data=str(tmp_path / "gsm8k_test.jsonl"), method="magicore")
+    (run / CONFIG).write_text(config_toml(config))
+    data = report_data([run, scripted])
+    known, other = data.runs
+    assert {row["label"] for row in known.published} == {"published"} and other.published == ()
+    assert any(row["method"] == "mars" and row["accuracy"] == 0.7567 for row in known.published)
+    assert known.why_no_questions is not None and "no such file" in known.why_no_questions
+    text = " ".join(Page(render(data)).text)
+    assert "75.7 %" in text and "whose prompts, samples and readings of answers differ" in text
+
+
+def test_costs_on_every_axis(synthetic: tuple[Path, Path]) -> None:
+    data = report_data(synthetic)
+    assert isinstance(data.runs[0].frontier, Frontier)
+    spent, summary = data.runs[0].frontier.spent, data.runs[0].summary
+    assert summary is not None and set(spent) == set(data.axes)
+    assert spent["generation_tokens"] == summary["usage"]["generation_tokens"] / 40
+    assert spent["wall_s"] == 12.5 / 40 and spent["calls"] == summary["calls"] / 40 and spent["money"] is None
+    costs = [point.tokens for point in data.pareto]
+    gains = [point.accuracy for point in data.pareto]
+    assert costs == sorted(costs) and gains == sorted(gains) and len(gains) > 1
 
 
 def test_mistakes_are_named(scripted: Path, tmp_path: Path) -> None:

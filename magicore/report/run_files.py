@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from magicore.config import RunConfig, load_config
 from magicore.datasets import iter_problems
-from magicore.errors import InputError, MagicoreError
+from magicore.errors import InputError, MagicoreError, StoreError
 from magicore.evaluate import accuracy
 from magicore.runtime.directory import CHAINS, CONFIG, RESULTS, REVIEWS, STORE, SUMMARY, ended_state, prepared_state
 from magicore.store.accounting import RoleAccount, role_accounts
@@ -92,7 +92,8 @@ def read_run(directory: Path, label: str | None = None, *, chains: bool = True) 
     summary = read_summary(directory / SUMMARY) if (directory / SUMMARY).is_file() else None
     found, logprobs = _chains(directory / CHAINS) if chains else (None, {})
     problems, why = _problems(config, {record.result.id for record in results}) if chains else ({}, None)
-    interrupted = _interrupted(directory)
+    interrupted, doubt = _interrupted(directory)
+    said = _remarks(summary, [record.result for record in results], interrupted=interrupted)
     return RunFiles(
         label=label,
         directory=directory,
@@ -105,7 +106,7 @@ def read_run(directory: Path, label: str | None = None, *, chains: bool = True) 
         reviews=_reviews(directory / REVIEWS) if chains else {},
         problems=problems,
         why_no_questions=why,
-        remarks=tuple(_remarks(summary, [record.result for record in results], interrupted=interrupted)),
+        remarks=(*said, *doubt),
     )
 
 
@@ -146,15 +147,19 @@ def _unfinished(directory: Path, label: str, config: RunConfig) -> RunFiles:
     )
 
 
-def _interrupted(directory: Path) -> bool:
+def _interrupted(directory: Path) -> tuple[bool, tuple[str, ...]]:
+    """Whether the run was ended early, as its store notes, and a remark where the store cannot be read."""
     if not (directory / STORE).is_file():
-        return False
-    store = RunStore(directory / STORE)
+        return False, ()
+    try:
+        store = RunStore(directory / STORE)
+    except StoreError as error:
+        return False, (f"Whether the run was ended early is not known: {error}.",)
     try:
         end = ended_state(store)
     finally:
         store.close()
-    return end is not None and end.interrupted
+    return end is not None and end.interrupted, ()
 
 
 def _remarks(summary: Mapping[str, Any] | None, results: Sequence[Result], *, interrupted: bool) -> Iterator[str]:

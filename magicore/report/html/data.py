@@ -12,6 +12,8 @@ import magicore
 from magicore.errors import InputError
 from magicore.evaluate import Comparison, CostPoint, compare, holm
 from magicore.evaluate import frontier as cheapest_and_best
+from magicore.evaluate.axes import AXIS_LABELS
+from magicore.evaluate.published import published_for
 from magicore.report.compare_runs import clash, right_or_wrong
 from magicore.report.html.cases import Chunk, case_chunks, case_rows
 from magicore.report.html.graded import graded_problems
@@ -57,6 +59,7 @@ class RunReport:
         summary: summary.json, unchanged; ``None`` where there is none.
         why_no_questions: Why the case view has no questions, if it has none.
         frontier, routing, flow, calibration, tokens: The panels.
+        published: What papers report of the same model and data, as rows with their label.
         troubles: Failures, abstentions, missing scores and warnings; empty where there are none.
         cases: One row a problem, a column a key.
         chunks: Every problem's details, compressed.
@@ -73,6 +76,7 @@ class RunReport:
     flow: Flow | Missing
     calibration: Calibration | Missing
     tokens: tuple[RoleTokens, ...] | Missing
+    published: tuple[Mapping[str, Any], ...]
     troubles: tuple[Trouble, ...] | Missing
     cases: Mapping[str, Sequence[Any]]
     chunks: tuple[Chunk, ...]
@@ -97,12 +101,14 @@ class ReportData:
         comparisons: Every later run against the first: paired tests, p-values adjusted by Holm over them, or why the
             two cannot be compared.
         pareto: The frontier over all runs and votes, coverage apart, from cheap to dear.
+        axes: What a cost is called on each axis of the panels' ``spent``.
     """
 
     version: str
     runs: tuple[RunReport, ...]
     comparisons: Mapping[str, Comparison | Missing]
     pareto: tuple[ParetoPoint, ...]
+    axes: Mapping[str, str]
 
 
 def report_data(directories: Sequence[Path | str], *, resamples: int = 10_000, seed: int = 0) -> ReportData:
@@ -127,6 +133,7 @@ def report_data(directories: Sequence[Path | str], *, resamples: int = 10_000, s
         runs=reports,
         comparisons=comparisons(runs, resamples=resamples, seed=seed),
         pareto=pareto(reports),
+        axes={str(axis): name for axis, name in AXIS_LABELS.items()},
     )
 
 
@@ -169,11 +176,13 @@ def run_report(run: RunFiles) -> RunReport:
         settings=settings,
         summary=run.summary,
         why_no_questions=run.why_no_questions,
-        frontier=without or frontier(problems),
+        frontier=without
+        or frontier(problems, wall_s=(run.summary or {}).get("wall_s"), prices=run.config.prices or None),
         routing=(without if not run.results else None) or routing(problems),
         flow=without or flow(problems),
         calibration=without or calibration(run, problems),
         tokens=tokens(run),
+        published=tuple(one.row for one in published_for(run.config.model, run.config.data)),
         troubles=(without if not run.results else None) or troubles(problems),
         cases=case_rows(run, problems),
         chunks=case_chunks(run, problems),

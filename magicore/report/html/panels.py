@@ -6,9 +6,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import fsum
+from typing import Any
 
 from difficulty.metrics import confusion
-from magicore.evaluate import Accuracy, accuracy, accuracy_of, cost_of
+from magicore.evaluate import Accuracy, accuracy, cost_of
+from magicore.evaluate.axes import AXES, spent_on
 from magicore.evaluate.compute import JUDGE_ROLES, REWARD_ROLES
 from magicore.evaluate.coverage import pass_at_k
 from magicore.evaluate.reward_report import Discrimination, discrimination
@@ -52,13 +54,14 @@ class Frontier:
         series: Votes over the first k' of the run's first chains, k' = 1, 2, 4 ..., and ``coverage``: how often at
             least one of k' chains is right (pass@k), which no choosing can beat.
         run: The run itself.
-        all_tokens: What the run spent on a problem with prompts, reward models and judges.
+        spent: What the run spent on a problem, on average, by axis (:data:`magicore.evaluate.axes.AXES`), prompts
+            included; ``None`` where that is not known.
         note: What the numbers leave out, if anything.
     """
 
     series: Mapping[str, tuple[FrontierPoint, ...]]
     run: FrontierPoint
-    all_tokens: float | None
+    spent: Mapping[str, float | None]
     note: str | None
 
 
@@ -149,15 +152,19 @@ class Trouble:
     problems: tuple[str, ...]
 
 
-def frontier(problems: Sequence[GradedProblem]) -> Frontier | Missing:
-    """Accuracy against tokens; see :class:`Frontier`."""
+def frontier(
+    problems: Sequence[GradedProblem],
+    *,
+    wall_s: float | None = None,
+    prices: Mapping[str, Mapping[str, Any]] | None = None,
+) -> Frontier | Missing:
+    """Accuracy against tokens; see :class:`Frontier`. ``wall_s`` is the run's time, ``prices`` its configuration's."""
     graded = [one for one in problems if one.result.gold is not None]
     if not graded:
         return Missing(missing="No problem has a gold answer, so there is no accuracy to draw.")
     n = len(graded)
     results = [one.result for one in graded]
     width = max(len(one.first) for one in graded)
-    spent = cost_of(results)
     generated = [s.usage for r in results for s in r.usage if s.role not in REWARD_ROLES | JUDGE_ROLES]
     unmetered = any(usage.unmetered for usage in generated)
     own = FrontierPoint(
@@ -174,8 +181,7 @@ def frontier(problems: Sequence[GradedProblem]) -> Frontier | Missing:
     note = None
     if own.tokens is None or any(point.tokens is None for points in series.values() for point in points):
         note = "Some replies came without token counts; what cannot be placed on the axis is left out."
-    everything = None if spent.tokens is None or spent.unmetered else spent.tokens / n
-    return Frontier(series=series, run=own, all_tokens=everything, note=note)
+    return Frontier(series=series, run=own, spent=_spent(problems, wall_s, prices), note=note)
 
 
 def routing(problems: Sequence[GradedProblem]) -> Routing | Missing:
@@ -361,6 +367,21 @@ def _unanswered(problems: Sequence[GradedProblem]) -> Iterable[tuple[str, str]]:
             yield one.result.id, "every chain abstained"
 
 
+def _spent(
+    problems: Sequence[GradedProblem], wall_s: float | None, prices: Mapping[str, Mapping[str, Any]] | None
+) -> dict[str, float | None]:
+    """By axis, for a problem. Where calls stated no tokens these are not known: a lower bound is no cost."""
+    results = [one.result for one in problems]
+    spent = spent_on(results, wall_s=wall_s, prices=prices)
+    unmetered = cost_of(results).unmetered > 0
+    found: dict[str, float | None] = {}
+    for axis in AXES:
+        value = spent.on(axis)
+        lower_bound = unmetered and axis.endswith("tokens")
+        found[axis] = None if value is None or lower_bound else value / len(results)
+    return found
+
+
 def _reason(text: str) -> str:
     """Reasons that name a chain are counted together."""
     return "repeats another chain" if text.startswith("repeats ") else text
@@ -447,8 +468,3 @@ def _coverage(
 def _is_right(problem: GradedProblem, column: int) -> bool:
     """Whether the chosen one of a problem's first chains is right; no chain chosen is not."""
     return column >= 0 and problem.right[problem.first[column]] is True
-
-
-def overall(problems: Sequence[GradedProblem]) -> Accuracy:
-    """Accuracy as the panels have it; equal to the summary's."""
-    return accuracy_of((one.result.correct is True for one in problems if one.result.gold is not None), n=len(problems))

@@ -97,30 +97,43 @@
     if (!able.length) return;
     const box = h("div", { class: "figure" });
     const drawn = h("div", {});
-    function draw(chosen) {
-      const found = data.runs[chosen].frontier;
-      const series = Object.entries(found.series).map(([name, points]) => [name, points.filter((p) => p.tokens !== null)]).filter(([, points]) => points.length);
-      const own = able.map(({ run, at }) => ({ run, at, point: run.frontier.run })).filter(({ point }) => point.tokens !== null);
+    let chosen = able[0].at, axis = "generated";
+    const spends = (name) => able.some(({ run }) => run.frontier.spent[name]);
+    /** The runs alone on another axis of cost; nothing is known of the votes there. */
+    function best(own) {
+      const found = [];
+      for (const one of [...own].sort((a, b) => a.point.tokens - b.point.tokens || b.point.accuracy - a.point.accuracy)) {
+        if (!found.length || one.point.accuracy > found[found.length - 1].accuracy) found.push({ ...one.point, name: one.run.label });
+      }
+      return found;
+    }
+    function draw() {
+      const found = data.runs[chosen].frontier, generated = axis === "generated";
+      const what = generated ? "generated tokens" : data.axes[axis];
+      const amount = (value) => (value === null ? "–" : value >= 100 ? count(Math.round(value)) : String(Number(value.toPrecision(3))));
+      const series = !generated ? [] : Object.entries(found.series).map(([name, points]) => [name, points.filter((p) => p.tokens !== null)]).filter(([, points]) => points.length);
+      const own = able.map(({ run, at }) => ({ run, at, point: generated ? run.frontier.run : { ...run.frontier.run, tokens: run.frontier.spent[axis] } })).filter(({ point }) => point.tokens !== null);
       const all = [...series.flatMap(([, points]) => points), ...own.map(({ point }) => point)];
-      if (!all.length) { drawn.replaceChildren(h("p", { class: "missing" }, "No token counts are known, so nothing can be placed.")); return; }
-      const xs = all.map((p) => Math.max(p.tokens, 1)), ys = all.map((p) => p.accuracy);
+      if (!all.length) { drawn.replaceChildren(h("p", { class: "missing" }, `The ${what} are not known, so nothing can be placed.`)); return; }
+      const positive = all.map((p) => p.tokens).filter((v) => v > 0), least = positive.length ? Math.min(...positive) : 1;
+      const xs = all.map((p) => Math.max(p.tokens, least)), ys = all.map((p) => p.accuracy);
       const low = Math.log10(Math.min(...xs)) - 0.06, high = Math.log10(Math.max(...xs)) + 0.1;
       const span = Math.max(...ys) - Math.min(...ys);
       const bottom = Math.max(0, Math.min(...ys) - Math.max(0.03, span * 0.08)), top = Math.min(1, Math.max(...ys) + Math.max(0.03, span * 0.08));
-      drawn.replaceChildren(h("div", {}, chart("Accuracy against generated tokens a problem; the numbers are in the table below", (width) => {
+      drawn.replaceChildren(h("div", {}, chart(`Accuracy against ${what} a problem; the numbers are in the table below`, (width) => {
         const left = 46, right = 14, height = clamp(width * 0.46, 250, 420), base = height - 42;
-        const x = (v) => left + ((Math.log10(Math.max(v, 1)) - low) / (high - low)) * (width - left - right);
+        const x = (v) => left + ((Math.log10(Math.max(v, least)) - low) / (high - low)) * (width - left - right);
         const y = (v) => base - ((v - bottom) / (top - bottom || 1)) * (base - 12);
         const parts = ticks(bottom, top, 5).map((v) => [s("line", { class: "grid", x1: left, x2: width - right, y1: y(v), y2: y(v) }), label(left - 8, y(v) + 4, `${Math.round(1000 * v) / 10} %`, { "text-anchor": "end" })]);
         const decades = [];
-        for (let p = Math.floor(low); p <= high; p++) for (const m of [1, 2, 5]) { const v = m * 10 ** p; if (Math.log10(v) >= low && Math.log10(v) <= high) decades.push(v); }
+        for (let p = Math.floor(low); p <= high; p++) for (const m of [1, 2, 5]) { const v = Number((m * 10 ** p).toPrecision(3)); if (Math.log10(v) >= low && Math.log10(v) <= high) decades.push(v); }
         const sparse = decades.length > width / 62 ? decades.filter((v) => /^1/.test(String(v))) : decades;
         parts.push(s("line", { class: "axis", x1: left, x2: width - right, y1: base, y2: base }));
         parts.push(sparse.map((v) => label(x(v), base + 17, v >= 1e6 ? `${v / 1e6}M` : v >= 1e3 ? `${v / 1e3}k` : String(v), { "text-anchor": "middle" })));
-        parts.push(label(width - right, base + 35, "generated tokens a problem (log scale)", { "text-anchor": "end" }));
-        const best = data.pareto.filter((p) => p.tokens >= 10 ** low);
-        if (best.length > 1) parts.push(s("path", { class: "pareto", d: best.map((p, i) => (i ? `H${x(p.tokens)}V${y(p.accuracy)}` : `M${x(p.tokens)} ${y(p.accuracy)}`)).join("") }));
-        parts.push(best.map((p) => s("circle", { class: "pareto-point", cx: x(p.tokens), cy: y(p.accuracy), r: 6.5 }, s("title", {}, `${p.name}: ${percent(p.accuracy)} at ${count(Math.round(p.tokens))} tokens`))));
+        parts.push(label(width - right, base + 35, `${what} a problem (log scale)`, { "text-anchor": "end" }));
+        const edge = (generated ? data.pareto : best(own)).filter((p) => p.tokens >= 10 ** low);
+        if (edge.length > 1) parts.push(s("path", { class: "pareto", d: edge.map((p, i) => (i ? `H${x(p.tokens)}V${y(p.accuracy)}` : `M${x(p.tokens)} ${y(p.accuracy)}`)).join("") }));
+        parts.push(edge.map((p) => s("circle", { class: "pareto-point", cx: x(p.tokens), cy: y(p.accuracy), r: 6.5 }, s("title", {}, `${p.name}: ${percent(p.accuracy)} at ${amount(p.tokens)} ${what}`))));
         for (const [name, points] of series) {
           const [colour, dash, kind] = STYLES[name];
           parts.push(s("path", { class: "line", stroke: colour, "stroke-dasharray": dash || null, d: points.map((p, i) => `${i ? "L" : "M"}${x(p.tokens)} ${y(p.accuracy)}`).join("") }));
@@ -131,7 +144,7 @@
           const px = x(point.tokens), py = y(point.accuracy), flip = px > width * 0.7;
           const ty = Math.max(py + 4, above + 14);
           above = ty;
-          parts.push(s("g", {}, s("title", {}, `${run.label}: ${percent(point.accuracy)} at ${count(Math.round(point.tokens))} tokens`), star(px, py, `var(--run-${at % 6})`),
+          parts.push(s("g", {}, s("title", {}, `${run.label}: ${percent(point.accuracy)} at ${amount(point.tokens)} ${what}`), star(px, py, `var(--run-${at % 6})`),
             label(px + (flip ? -12 : 12), ty, run.label.slice(0, 28), { class: "strong", "text-anchor": flip ? "end" : "start" })));
         }
         return { height, parts };
@@ -139,21 +152,22 @@
       h("ul", { class: "legend" },
         series.map(([name]) => h("li", {}, s("svg", { "aria-hidden": "true" }, s("line", { x1: 0, x2: 22, y1: 6, y2: 6, stroke: STYLES[name][0], "stroke-width": 2, "stroke-dasharray": STYLES[name][1] || null }), marker(STYLES[name][2], 11, 6, STYLES[name][0], 3.5)), name)),
         h("li", {}, s("svg", { "aria-hidden": "true" }, star(11, 6, `var(--run-${chosen % 6})`)), many ? "a run" : "this run"),
-        data.pareto.length > 1 && h("li", {}, s("svg", { "aria-hidden": "true" }, s("line", { class: "pareto", x1: 0, x2: 22, y1: 6, y2: 6 })), "frontier: nothing is both cheaper and better")),
+        (generated ? data.pareto : best(own)).length > 1 && h("li", {}, s("svg", { "aria-hidden": "true" }, s("line", { class: "pareto", x1: 0, x2: 22, y1: 6, y2: 6 })), "frontier: nothing is both cheaper and better")),
       found.note && h("p", { class: "missing" }, found.note),
       numbers(["Run", "Chains", "Tokens a problem", "Accuracy"], able.map(({ run }) => [run.label, count(run.frontier.run.k), whole(run.frontier.run.tokens), percent(run.frontier.run.accuracy)]), "Runs",
         Object.keys(found.series).length ? table(["First chains", "Tokens a problem", ...Object.keys(found.series)], found.series.coverage.map((p, i) => [
-          count(p.k), whole(p.tokens), ...Object.values(found.series).map((points) => percent(points[i].accuracy))]), "Votes by the number of chains") : null),
-      able.some(({ run }) => run.frontier.all_tokens !== null) && h("p", { class: "muted small" }, "With prompts, reward models and judges: ",
-        able.map(({ run }, i) => [i ? "; " : "", many ? [h("bdi", {}, run.label), " "] : "", run.frontier.all_tokens === null ? "unknown" : count(Math.round(run.frontier.all_tokens))]), " tokens a problem.")));
+          count(p.k), whole(p.tokens), ...Object.values(found.series).map((points) => percent(points[i].accuracy))]), "Votes by the number of chains") : null),));
     }
-    if (able.length > 1) {
-      const select = h("select", { onchange: () => draw(Number(select.value)) }, able.map(({ run, at }) => h("option", { value: at }, run.label)));
-      box.append(h("label", { class: "small muted" }, "Votes over the chains of ", select));
-    }
-    box.append(drawn);
+    const costs = Object.entries(data.axes).filter(([name]) => spends(name));
+    const choices = h("p", { class: "choices small muted" },
+      many && h("label", {}, "Votes over the chains of ", h("select", { id: "frontier-run", onchange: (event) => { chosen = Number(event.target.value); draw(); } }, able.map(({ run, at }) => h("option", { value: at }, run.label)))),
+      costs.length ? h("label", {}, "Cost ", h("select", { id: "frontier-axis", onchange: (event) => { axis = event.target.value; draw(); } }, h("option", { value: "generated" }, "generated tokens: votes and runs"), costs.map(([name, title]) => h("option", { value: name }, `${title}: runs`)))) : null);
+    box.append(choices);
+    const short = (value) => (value === null ? "–" : value >= 100 ? count(Math.round(value)) : String(Number(value.toPrecision(3))));
+    const spending = costs.length ? [h("h4", { class: "where" }, "What a problem costs"), table(["Run", ...costs.map(([, title]) => title)], able.map(({ run }) => [run.label, ...costs.map(([name]) => short(run.frontier.spent[name]))]), "What a problem costs")] : [];
+    box.append(drawn, ...spending);
     place.append(box);
-    draw(able[0].at);
+    draw();
   }
 
   // ---- easy and hard -----------------------------------------------------------------------------------------------
