@@ -18,6 +18,8 @@ from magicore.answers.kinds import Kind
 from magicore.chains import read_chain
 from magicore.config import RunConfig, load_config
 from magicore.datasets import read_problem
+from magicore.distributed.cluster import RayCluster, as_cluster
+from magicore.distributed.run import check_cluster_run, claim_directory, run_on_cluster, without_hosted
 from magicore.errors import InputError, MagicoreError
 from magicore.llms.base import LanguageModel
 from magicore.methods import AnyMethod, make_method, method_options, preset
@@ -31,7 +33,7 @@ from magicore.runtime.estimate import Estimate, estimate
 from magicore.runtime.observer import RunObserver
 from magicore.runtime.open import open_engine
 from magicore.runtime.runtime import Engine
-from magicore.runtime.source import ProblemSource
+from magicore.runtime.source import ProblemSource, Survey
 from magicore.runtime.stages import Stage
 from magicore.store.run_store import RunStore
 from magicore.store.solutions import GivenSolution
@@ -111,6 +113,7 @@ async def asolve_batch(  # noqa: PLR0913 - a front door takes its options as key
     stage: Stage = "all",
     log_json: str | Path | None = None,
     traces: bool = False,
+    engine: str | RayCluster = "local",
     **settings: Any,
 ) -> Run:
     """Run one method over a batch of problems.
@@ -136,6 +139,8 @@ async def asolve_batch(  # noqa: PLR0913 - a front door takes its options as key
             one shard of the problems, and :func:`magicore.merge_runs` puts shards together.
         log_json: A file to which every event of the run is appended as a JSON object.
         traces: Whether OpenTelemetry spans are written (see :class:`magicore.report.traces.Traces`).
+        engine: ``local``, this process; ``ray``, a Ray cluster, or a :class:`~magicore.distributed.RayCluster` that
+            says which and what to take of it. The results are the same, and a run may go on with another engine.
         **settings: Any setting of :class:`RunConfig`, and any option of the method (``k``, ``iterations``, ``router``).
 
     Raises:
@@ -148,18 +153,42 @@ async def asolve_batch(  # noqa: PLR0913 - a front door takes its options as key
     chosen = make_config(config, {**labels, **settings}, own_method="method" in objects)
     made: AnyMethod = objects.pop("method", None) or make_method(chosen.method, **chosen.options)
     batch = make_batch(made, as_source(problems, chosen), chosen, None if out is None else Path(out), stage)
+    cluster = as_cluster(engine)
+    if cluster is not None:
+        check_cluster_run(batch)
     if not force and (before := done_before(batch)) is not None:
         return before
     survey = batch.source.survey()
     chosen = batch.config
-    directory = memory_store(chosen) if batch.out is None else open_directory(batch.out, chosen, force=force)
     events = None if log_json is None else Path(log_json)
+    if cluster is not None:
+        claim_directory(batch, force=force)
+        with observed(progress, log_json=events, traces=traces) as observing:
+            await _approved(made, survey, chosen, objects, approval)
+            return await run_on_cluster(
+                batch, survey, cluster, objects=objects, observer=observing, halt=halt, force=force
+            )
+    directory = memory_store(chosen) if batch.out is None else open_directory(batch.out, chosen, force=force)
     with directory as store, observed(progress, log_json=events, traces=traces) as observing:
-        async with open_engine(chosen, store, halt=halt, watcher=observing, **objects) as engine:
-            cost = estimate(made, survey, engine, chosen, stage)
+        async with open_engine(chosen, store, halt=halt, watcher=observing, **objects) as opened:
+            cost = estimate(made, survey, opened, chosen, stage)
             if cost is not None and approval is not None:
                 approval(cost)
-            return await batch.work(survey, engine, store, observing)
+            return await batch.work(survey, opened, store, observing)
+
+
+async def _approved(
+    method: AnyMethod, survey: Survey, config: RunConfig, objects: Mapping[str, Any], approval: Approval | None
+) -> None:
+    """Ask whether a cluster may spend what a run may cost, without loading what its workers will."""
+    if approval is None:
+        return
+    config, objects = without_hosted(config, objects)
+    with memory_store(replace(config, cache=None)) as store:
+        async with open_engine(config, store, **objects) as opened:
+            cost = estimate(method, survey, opened, config)
+    if cost is not None:
+        approval(cost)
 
 
 def _label(value: Any) -> str:

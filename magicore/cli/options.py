@@ -45,6 +45,26 @@ ShardOption = Annotated[
 StageOption = Annotated[
     str, typer.Option("--stage", help="prepare (draw and score), finish (go on from there), or all.")
 ]
+EngineOption = Annotated[
+    str, typer.Option("--engine", help="local, this process, or ray, a cluster; the results are the same.")
+]
+Address = Annotated[
+    str | None,
+    typer.Option(
+        "--address",
+        metavar="HOST:PORT|auto",
+        help="Ray's head node; by default $RAY_ADDRESS, else Ray is started on this machine.",
+    ),
+]
+Workers = Annotated[
+    int | None, typer.Option("--workers", help="Ray workers; by default one a node, or a processor of this machine.")
+]
+WorkerGpus = Annotated[
+    float | None, typer.Option("--worker-gpus", help="GPUs a Ray worker, for a language model that it loads itself.")
+]
+RewardModelGpus = Annotated[
+    float | None, typer.Option("--reward-model-gpus", help="GPUs a reward model on Ray: 1, or a fraction to share one.")
+]
 Out = Annotated[Path | None, typer.Option("--out", help="Directory for the run's store and files.")]
 Config = Annotated[Path | None, typer.Option("--config", help="TOML file with settings; options go over it.")]
 K = Annotated[int | None, typer.Option("--k", help="Chains a question.")]

@@ -26,6 +26,11 @@ def run(
     offset: opt.Offset = None,
     shard: opt.ShardOption = None,
     stage: opt.StageOption = "all",
+    engine: opt.EngineOption = "local",
+    address: opt.Address = None,
+    workers: opt.Workers = None,
+    worker_gpus: opt.WorkerGpus = None,
+    reward_model_gpus: opt.RewardModelGpus = None,
     kind: opt.Kind = None,
     field: opt.Field = None,
     config: opt.Config = None,
@@ -52,7 +57,7 @@ def run(
     json: opt.Json = False,
 ) -> None:
     """Run one method over a batch of problems and write results, chains, calibration, timings and a summary."""
-    from magicore.cli.running import resumed, run_with_progress
+    from magicore.cli.running import chosen_engine, resumed, run_with_progress
 
     if resume is not None:
         config, out = resumed(resume, config, out)
@@ -91,5 +96,12 @@ def run(
         }
     )
     settings |= opt.pairs(option, "--option") or {}
+    places = {
+        "address": address,
+        "workers": workers,
+        "worker_gpus": worker_gpus,
+        "reward_model_gpus": reward_model_gpus,
+    }
+    settings["engine"] = chosen_engine(engine, opt.given(places))
     settings |= opt.given({"log_json": log_json, "traces": otel or None, "stage": stage})
     run_with_progress(settings, config=config, out=out, force=force, yes=yes, as_json=json)

@@ -15,6 +15,7 @@ from rich.markup import escape
 
 from magicore.ablations.comparison import method_row
 from magicore.api import Approval, solve_batch
+from magicore.distributed import RayCluster
 from magicore.errors import InputError, MagicoreError
 from magicore.report.tables import method_table, show, verdict_table
 from magicore.runtime.batch import Run
@@ -61,6 +62,18 @@ def resumed(directory: Path, config: Path | None, out: Path | None) -> tuple[Pat
     return directory / CONFIG, directory
 
 
+def chosen_engine(engine: str, places: Mapping[str, Any]) -> str | RayCluster:
+    """The engine of a run, with what is said of its cluster.
+
+    Raises:
+        InputError: a cluster is spoken of and the engine is none.
+    """
+    if places and engine != "ray":
+        flags = ", ".join(f"--{name.replace('_', '-')}" for name in places)
+        raise InputError(f"{flags}: this is for a run on a Ray cluster; give --engine ray beside it")
+    return RayCluster(**places) if engine == "ray" else engine
+
+
 def run_with_progress(
     settings: Mapping[str, Any],
     *,
@@ -87,7 +100,7 @@ def show_run(finished: Run, out: Path | None, *, as_json: bool = False) -> None:
         MagicoreError: every problem failed.
     """
     notes = Console(stderr=True, highlight=False)
-    prepared = finished.summary.get("stage") == "prepare"
+    prepared = "stage" in finished.summary
     if as_json:
         sys.stdout.write(json.dumps(finished.summary, indent=2) + "\n")
     elif not prepared:
@@ -114,7 +127,8 @@ def show_run(finished: Run, out: Path | None, *, as_json: bool = False) -> None:
 
 def _goes_on(finished: Run, out: Path | None) -> str:
     """What an interrupted run is taken up again by."""
-    if out is None or finished.config.data is None or finished.config.shard is not None:
+    on_cluster = finished.summary.get("engine") is not None
+    if out is None or finished.config.data is None or finished.config.shard is not None or on_cluster:
         return "the same command with the same --out"
     stage = " --stage prepare" if finished.summary.get("stage") == "prepare" else ""
     return f"magicore run --resume {shlex.quote(str(out))}{stage}"

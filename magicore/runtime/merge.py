@@ -83,7 +83,13 @@ class _Part:
 
 
 def merge_runs(
-    directories: Iterable[str | Path], out: str | Path, *, calibrate: bool = False, force: bool = False
+    directories: Iterable[str | Path],
+    out: str | Path,
+    *,
+    calibrate: bool = False,
+    force: bool = False,
+    ended_early: bool = False,
+    wall_s: float | None = None,
 ) -> Merged:
     """Put the shards of a run together in ``out``, as if one process had done it.
 
@@ -94,6 +100,9 @@ def merge_runs(
             calibration.json, so that the run in ``out``, or each shard, can be finished. Otherwise the shards are
             finished: results.jsonl, chains.jsonl and the rest are put together in problem order.
         force: Take over a directory that holds a run with other settings.
+        ended_early: Take shards as well that were ended early (Ctrl-C): the whole is then noted as ended early too, and
+            the same run again goes on.
+        wall_s: What the summary says of wall-clock seconds; ``None``: the slowest shard's, as they run side by side.
 
     Raises:
         InputError: a shard is missing or there twice, or two are of different runs or problems.
@@ -107,8 +116,9 @@ def merge_runs(
     with ExitStack() as held:
         for part in parts:
             held.enter_context(locked(part.path, network=is_network(part.path)))
-        work = _calibrated if calibrate else _finished
-        return work(parts, config, out, force=force)
+        if calibrate:
+            return _calibrated(parts, config, out, force=force)
+        return _finished(parts, config, out, force=force, ended_early=ended_early, wall_s=wall_s)
 
 
 def _parts(directories: Sequence[Path]) -> list[_Part]:
@@ -182,8 +192,10 @@ def _calibrated(parts: Sequence[_Part], config: RunConfig, out: Path, *, force: 
     return Merged(config=config, problems=len(rows), failed=whole.failed, doubles=doubles, stats=stats)
 
 
-def _finished(parts: Sequence[_Part], config: RunConfig, out: Path, *, force: bool) -> Merged:
-    states = [_ended(part) for part in parts]
+def _finished(
+    parts: Sequence[_Part], config: RunConfig, out: Path, *, force: bool, ended_early: bool, wall_s: float | None
+) -> Merged:
+    states = [_ended(part, ended_early=ended_early) for part in parts]
     _check_problems(parts, states)
     ids = [list(_fields(part.path / RESULTS, "id")) for part in parts]
     _check_sizes(parts, states, list(map(len, ids)))
@@ -198,7 +210,8 @@ def _finished(parts: Sequence[_Part], config: RunConfig, out: Path, *, force: bo
         if calibration is not None:
             write_whole(out / CALIBRATION, [calibration])
         results = tuple(record.result for record in read_results(out / RESULTS))
-        summary = _summary(parts, results, config, store)
+        summary = summarise(results, config=config, wall_s=_slowest(parts) if wall_s is None else wall_s)
+        summary |= run_remarks(store)
         write_summary(out / SUMMARY, summary)
         end = RunEnd(
             problems=states[0].problems,
@@ -207,6 +220,7 @@ def _finished(parts: Sequence[_Part], config: RunConfig, out: Path, *, force: bo
             failed=summary["failed"],
             chains=sum(state.chains for state in states),
             cut=sum(state.cut for state in states),
+            interrupted=any(state.interrupted for state in states),
         )
         note_end(store, end)
     return Merged(
@@ -227,9 +241,9 @@ def _prepared(part: _Part) -> Preparation:
     return state
 
 
-def _ended(part: _Part) -> RunEnd:
+def _ended(part: _Part, *, ended_early: bool) -> RunEnd:
     state = _state(part, ended_state)
-    if state is None or state.interrupted or not (part.path / RESULTS).is_file():
+    if state is None or (state.interrupted and not ended_early) or not (part.path / RESULTS).is_file():
         prepared = " (it is prepared: --calibrate merges such shards)" if _state(part, prepared_state) else ""
         raise StoreError(f"{part.path} has not been run to its end{prepared}: run it again first")
     return state
@@ -280,10 +294,8 @@ def _absorb(store: RunStore, parts: Sequence[_Part]) -> int:
     return sum(store.absorb(part.path / STORE) for part in parts)
 
 
-def _summary(parts: Sequence[_Part], results: Sequence[Result], config: RunConfig, store: RunStore) -> dict[str, Any]:
-    """The summary of the whole; its wall time is the slowest shard's, since they run side by side."""
-    wall_s = max(float(read_summary(part.path / SUMMARY)["wall_s"]) for part in parts)
-    return summarise(results, config=config, wall_s=wall_s) | run_remarks(store)
+def _slowest(parts: Sequence[_Part]) -> float:
+    return max(float(read_summary(part.path / SUMMARY)["wall_s"]) for part in parts)
 
 
 def _lines(path: Path) -> Iterator[bytes]:

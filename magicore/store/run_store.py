@@ -14,6 +14,7 @@ import json
 import sqlite3
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from secrets import token_hex
 from typing import Any, NamedTuple
@@ -205,20 +206,43 @@ class RunStore:
         Raises:
             StoreError: the other cannot be read, or this one cannot be written.
         """
+        with self._attached(path):
+            return self._take_over()
+
+    def note_absorbed(self, path: Path) -> None:
+        """Note that everything another store has came from this one: absorbing it later takes over what is new in it.
+
+        Raises:
+            StoreError: the other cannot be read, or this one cannot be written.
+        """
+        with self._attached(path):
+            self._note_seen()
+
+    @contextmanager
+    def _attached(self, path: Path) -> Iterator[None]:
         with self._lock:
             try:
                 self._db.execute("ATTACH DATABASE ? AS other", [str(path)])
                 try:
-                    return self._take_over()
+                    yield
                 finally:
                     self._db.execute("DETACH DATABASE other")
             except sqlite3.Error as error:
                 raise StoreError(f"the store {path} cannot be merged into {self.path}: {error}") from error
 
-    def _take_over(self) -> int:
+    def _seen_name(self) -> str:
         ((name,),) = self._db.execute("SELECT value FROM other.meta WHERE name = 'id'").fetchall()
-        known = f"absorbed:{name}"
-        seen: list[int] = json.loads(self._get_meta(known) or "[0, 0]")
+        return f"absorbed:{name}"
+
+    def _note_seen(self) -> None:
+        ((last,),) = self._db.execute(
+            "SELECT json_array((SELECT ifnull(max(rowid), 0) FROM other.completions),"
+            " (SELECT ifnull(max(rowid), 0) FROM other.failed_calls))"
+        ).fetchall()
+        self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (self._seen_name(), last))
+
+    def _take_over(self) -> int:
+        seen: list[int] = json.loads(self._get_meta(self._seen_name()) or "[0, 0]")
         self._db.execute("BEGIN IMMEDIATE")
         try:
             doubles = self._db.execute(
@@ -240,11 +264,7 @@ class RunStore:
             self._db.execute(
                 "INSERT OR IGNORE INTO main.meta SELECT * FROM other.meta WHERE name LIKE 'state:profile:%'"
             )
-            ((last,),) = self._db.execute(
-                "SELECT json_array((SELECT ifnull(max(rowid), 0) FROM other.completions),"
-                " (SELECT ifnull(max(rowid), 0) FROM other.failed_calls))"
-            ).fetchall()
-            self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (known, last))
+            self._note_seen()
             self._db.execute("COMMIT")
         except sqlite3.Error:
             if self._db.in_transaction:
