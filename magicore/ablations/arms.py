@@ -29,7 +29,7 @@ from magicore.store.run_store import RunStore
 from magicore.types import Problem
 
 FOLDER = "arms"
-_NAMELESS = ("cache", "budget", "concurrency", "device", "prices")
+_NAMELESS = ("cache", "budget", "concurrency", "device", "placement", "prices")
 """Settings that do not make another arm."""
 
 

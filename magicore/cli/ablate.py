@@ -28,6 +28,7 @@ def ablate(
     k: opt.K = None,
     iterations: opt.Iterations = None,
     role_model: opt.RoleModel = None,
+    placement: opt.Placement = None,
     seed: Annotated[int, typer.Option("--seed", help="Of resampling.")] = 0,
     resamples: Annotated[int, typer.Option("--resamples", help="Of the bootstrap.")] = BOOTSTRAP,
     confidence: Annotated[float, typer.Option("--confidence", help="Of every interval.")] = 0.95,
@@ -47,7 +48,8 @@ def ablate(
     from magicore.ablations.statistics import Luck
     from magicore.cli.consenting import consent
 
-    settings = opt.given({"k": k, "iterations": iterations, "role_models": opt.pairs(role_model, "--role-model")})
+    roles = opt.pairs(role_model, "--role-model")
+    settings = opt.given({"k": k, "iterations": iterations, "role_models": roles, "placement": placement})
     options = Options(
         luck=Luck(seed=seed, resamples=resamples, confidence=confidence),
         baseline=baseline,
