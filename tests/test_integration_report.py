@@ -248,6 +248,10 @@ def test_two_runs_side_by_side(opened: Chrome) -> None:
         figures = opened.find_elements(By.CSS_SELECTOR, f"[data-panel={panel}] .figure")
         assert [figure.find_element(By.TAG_NAME, "h3").text for figure in figures] == ["first", "second"]
     assert opened.find_elements(By.CSS_SELECTOR, "[data-panel=frontier] svg.chart polygon")
+    axis = opened.find_element(By.ID, "frontier-axis")
+    axis.send_keys("calls")
+    wait(opened, lambda: "calls a problem" in opened.find_element(By.CSS_SELECTOR, "[data-panel=frontier]").text)
+    assert len(opened.find_elements(By.CSS_SELECTOR, "[data-panel=frontier] svg.chart polygon")) == 2
     link = opened.find_element(By.XPATH, "//article[@id='case']//button[text()='second']")
     opened.execute_script("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", link)
     link.click()

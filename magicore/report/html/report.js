@@ -217,7 +217,7 @@
         panel.points.some((p) => p.correct === null) && h("li", {}, s("svg", { "aria-hidden": "true" }, s("circle", { class: "plain", cx: 11, cy: 6, r: 4 })), "not graded"),
         h("li", {}, "A click on a mark opens the case.")));
     } else parts.push(h("p", { class: "missing" }, "No problem has a mean z and both confidences, so none can be placed."));
-    if (panel.unplaced && panel.points.length) parts.push(h("p", { class: "missing" }, `${count(panel.unplaced)} problems lack a z or a confidence and are not drawn.`));
+    if (panel.unplaced && panel.points.length) parts.push(h("p", { class: "missing" }, panel.unplaced === 1 ? "One problem lacks a z or a confidence and is not drawn." : `${count(panel.unplaced)} problems lack a z or a confidence and are not drawn.`));
     beside.push(h("p", { class: "muted small" }, "Router: ", h("bdi", {}, panel.router), "."));
     beside.push(table(["Problems", "Count", "Right", "Accuracy", "95 % interval"], Object.entries(panel.groups).map(([name, a]) => [
       name, count(a.n), a.graded ? count(a.correct) : "–", percent(a.value), a.interval ? `${(100 * a.interval[0]).toFixed(1)} to ${(100 * a.interval[1]).toFixed(1)}` : "–"]), "Accuracy by routing"));
@@ -270,7 +270,7 @@
       h("ul", { class: "legend" }, h("li", {}, s("svg", { "aria-hidden": "true" }, s("rect", { class: "node-right", x: 4, width: 12, height: 12 })), "right"), h("li", {}, s("svg", { "aria-hidden": "true" }, s("rect", { class: "node-wrong", x: 4, width: 12, height: 12 })), "wrong"))),
       h("div", {}, table(["Round", "Refined", "Fixed", "Broken", "Still right", "Still wrong", "Accuracy"], rounds.map((r) => [
         String(r.round), count(r.active), count(r.fixed), count(r.broken), count(r.stayed_right), count(r.stayed_wrong), percent(r.right / n)]), "Rounds"),
-      panel.unknown ? h("p", { class: "missing" }, `${count(panel.unknown)} graded problems are left out: what was kept in their rounds is not on file.`) : null));
+      panel.unknown ? h("p", { class: "missing" }, `Left out: ${count(panel.unknown)} of the graded problems, of which it is not on file what was kept in their rounds.`) : null));
   }
 
   // ---- calibration -------------------------------------------------------------------------------------------------
@@ -318,7 +318,7 @@
         ];
       })))),
       h("ul", { class: "legend" }, h("li", {}, s("svg", { "aria-hidden": "true" }, s("rect", { x: 4, width: 12, height: 12, fill: "var(--run-5)", opacity: 0.55 })), "prompt"), h("li", {}, s("svg", { "aria-hidden": "true" }, s("rect", { x: 4, width: 12, height: 12, fill: "var(--run-0)" })), "completion")),
-      unmetered ? h("p", { class: "missing" }, `${count(unmetered)} calls came without token counts: the tokens are a lower bound.`) : null];
+      unmetered ? h("p", { class: "missing" }, `Calls without token counts: ${count(unmetered)}. The tokens are a lower bound.`) : null];
   }
   function troublesFigure(run, at) {
     if (run.troubles.missing) return missing(run.troubles);
