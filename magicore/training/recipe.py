@@ -120,7 +120,7 @@ QUICK = Recipe(
     completions=1,
     prm=TrainingConfig(kind="prm", rank=4, batch=4, steps=2, held_out=0),
     orm=TrainingConfig(kind="orm", rank=4, batch=4, steps=2, held_out=0),
-    max_tokens=130,
+    max_tokens=110,
     check_problems=1,
 )
 """A run of a minute that trains nothing of use: to see that every stage works."""
