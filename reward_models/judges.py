@@ -7,25 +7,22 @@ of times, and is then ``unreadable``, never a number.
 
 from __future__ import annotations
 
-import asyncio
-import threading
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal, TypeVar
-from weakref import WeakKeyDictionary
 
 from reward_models._sync import run_sync
 from reward_models.base import Generate, Message, Reply
-from reward_models.errors import CapabilityError, RewardModelError
+from reward_models.errors import RewardModelError
+from reward_models.families.generative import TOP_LOGPROBS, Bill, Critic, in_order
 from reward_models.names import ModelName
 from reward_models.steps import with_steps
-from reward_models.types import Activation, OutcomeScore, ScoringUsage, Solution, Step, StepScore, StepScores, Unscored
+from reward_models.types import Activation, OutcomeScore, Solution, Step, StepScore, StepScores, Unscored
 from reward_models.verdicts import Unclear, read_step_scores, read_verdict
 
 T = TypeVar("T")
 StepReading = Literal["scores", "verdicts"]
 
 _VERSION = 1  # raised with every change of the prompts or of how replies are read
-_TOP_LOGPROBS = 20
 _STEPS_AT_ONCE = 25
 _TOKENS_A_STEP = 16
 
@@ -52,30 +49,17 @@ _ASK_STEPS = (
 _ASK_AGAIN = "I could not read that: {problem}. Reply once more, in exactly the form that was asked for."
 
 
-class _Judge:
-    """What both judges share: one language model, asked until its reply can be read."""
+class _Judge(Critic):
+    """What both judges share: their language model is asked until its reply can be read."""
 
     def __init__(
         self, name: str, generate: Generate | None, *, concurrency: int, retries: int, max_tokens: int, kind: str
     ) -> None:
-        if generate is None:
-            raise CapabilityError(
-                "a judge asks a language model, and none was given: pass `generate`, or let magicore name one "
-                "(judge for the run's own model, judge:MODEL for another)",
-                model=name,
-            )
-        if concurrency < 1 or retries < 0 or max_tokens < 1:
-            raise RewardModelError("concurrency and max_tokens are at least 1, retries at least 0", model=name)
-        self.name = name
-        model = getattr(generate, "fingerprint", "")
-        self.fingerprint = f"{name}/{kind}/{_VERSION}/{retries}/{max_tokens}" + (f"/{model}" if model else "")
-        self.usage = ScoringUsage()
-        self._generate = generate
-        self._concurrency = concurrency
+        super().__init__(name, generate, concurrency=concurrency, settings=f"{kind}/{_VERSION}/{retries}/{max_tokens}")
+        if retries < 0 or max_tokens < 1:
+            raise RewardModelError("max_tokens is at least 1, retries at least 0", model=name)
         self._retries = retries
         self._max_tokens = max_tokens
-        self._lock = threading.Lock()
-        self._slots: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
 
     async def _ask(self, messages: Sequence[Message], read: Callable[[Reply], T], *, max_tokens: int) -> tuple[T, int]:
         """What could be read, and the tokens spent.
@@ -83,53 +67,22 @@ class _Judge:
         Raises:
             Unclear: Not even the last reply could be read.
         """
-        messages, spent = list(messages), 0
+        messages, bill = list(messages), Bill()
         for attempt in range(self._retries + 1):
-            async with self._slot():
-                replies = await self._generate(
-                    messages, max_tokens=max_tokens, temperature=0.0, top_logprobs=_TOP_LOGPROBS
-                )
-            for reply in replies:
-                spent += self._book(reply.usage)
+            replies = await self.ask(messages, bill, max_tokens=max_tokens, top_logprobs=TOP_LOGPROBS)
             try:
                 if not replies:
                     raise Unclear("no reply came")
-                return read(replies[0]), spent
+                return read(replies[0]), bill.tokens
             except Unclear as unclear:
                 problem = str(unclear)
                 if replies and replies[0].stop == "length":
                     problem = f"the reply was cut off at {max_tokens} tokens ({problem}); raise max_tokens"
                 if attempt == self._retries:
-                    raise Unclear(problem, spent) from None
+                    raise Unclear(problem, bill.tokens) from None
                 again = [{"role": "assistant", "content": replies[0].text}] if replies and replies[0].text else []
                 messages = [*messages[:2], *again, {"role": "user", "content": _ASK_AGAIN.format(problem=unclear)}]
         raise AssertionError("unreachable: the last attempt returns or raises")
-
-    def _slot(self) -> asyncio.Semaphore:
-        """The limit on calls in flight, one for each event loop."""
-        return self._slots.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(self._concurrency))
-
-    def _book(self, usage: ScoringUsage) -> int:
-        with self._lock:
-            self.usage = ScoringUsage(
-                prompt_tokens=self.usage.prompt_tokens + usage.prompt_tokens,
-                completion_tokens=self.usage.completion_tokens + usage.completion_tokens,
-                calls=self.usage.calls + max(1, usage.calls),
-            )
-        return usage.prompt_tokens + usage.completion_tokens
-
-    async def _each(self, solutions: Sequence[Solution], score: Callable[[Solution], Awaitable[T]]) -> list[T]:
-        """One result a solution, in order; a failure is raised after all have ended, so that none is lost half-way."""
-        return await _all(map(score, solutions))
-
-
-async def _all(work: Iterable[Awaitable[T]]) -> list[T]:
-    results = []
-    for outcome in await asyncio.gather(*work, return_exceptions=True):
-        if isinstance(outcome, BaseException):
-            raise outcome
-        results.append(outcome)
-    return results
 
 
 class JudgeORM(_Judge):
@@ -149,8 +102,6 @@ class JudgeORM(_Judge):
         CapabilityError: ``generate`` is missing.
     """
 
-    requires = frozenset({"generate"})
-
     def __init__(
         self,
         generate: Generate | None,
@@ -168,7 +119,7 @@ class JudgeORM(_Judge):
         return run_sync(self.ascore(solutions))
 
     async def ascore(self, solutions: Sequence[Solution]) -> list[OutcomeScore]:
-        return await self._each(solutions, self._score)
+        return await in_order(map(self._score, solutions))
 
     async def _score(self, solution: Solution) -> OutcomeScore:
         asked = (
@@ -193,7 +144,6 @@ class JudgePRM(_Judge):
     Other arguments as for :class:`JudgeORM`; ``max_tokens`` is raised by 16 for each step asked for.
     """
 
-    requires = frozenset({"generate"})
     aggregation = "product"
 
     def __init__(
@@ -224,7 +174,7 @@ class JudgePRM(_Judge):
         return run_sync(self.ascore(solutions))
 
     async def ascore(self, solutions: Sequence[Solution]) -> list[StepScores]:
-        return await self._each([with_steps(solution) for solution in solutions], self._score)
+        return await in_order(map(self._score, map(with_steps, solutions)))
 
     async def _score(self, solution: Solution) -> StepScores:
         unasked = [self._unasked(step) for step in solution.steps]
@@ -259,7 +209,7 @@ class JudgePRM(_Judge):
             for start in range(0, len(texts), _STEPS_AT_ONCE)
         ]
         shown = f"{_question(solution)}\n\n{_listed(texts)}"
-        judged = await _all(self._score_group(shown, numbers) for numbers in groups)
+        judged = await in_order(self._score_group(shown, numbers) for numbers in groups)
         return [score for scores, _ in judged for score in scores], sum(spent for _, spent in judged)
 
     async def _score_group(self, shown: str, numbers: range) -> tuple[list[StepScore], int]:
@@ -278,7 +228,7 @@ class JudgePRM(_Judge):
         return [StepScore(value=score / 10, raw=score) for score in scores], spent
 
     async def _by_verdicts(self, solution: Solution, texts: Sequence[str]) -> tuple[list[StepScore], int, Activation]:
-        judged = await _all(self._verdict(solution, texts[:count]) for count in range(1, len(texts) + 1))
+        judged = await in_order(self._verdict(solution, texts[:count]) for count in range(1, len(texts) + 1))
         activations = {activation for _, _, activation in judged if activation is not None}
         activation: Activation = "identity" if activations == {"identity"} else "softmax"
         return [score for score, _, _ in judged], sum(spent for _, spent, _ in judged), activation

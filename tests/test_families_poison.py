@@ -11,21 +11,8 @@ pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 import tiny_models as tiny
-from reward_models.families import (
-    erprm,
-    eurus_prm,
-    internlm2_reward,
-    math_psa,
-    math_shepherd,
-    qwen_math_prm,
-    qwen_math_rm,
-    reasonflux,
-    rlhflow,
-    sequence_classifier,
-    skywork_o1,
-    trl_prm,
-    versa_prm,
-)
+from family_cases import CASES
+from reward_models.families import eurus_prm
 from reward_models.families.family import Family
 from reward_models.families.reading import Reading
 from reward_models.families.scoring import FamilyOutcomeModel, FamilyProcessModel, Settings
@@ -33,22 +20,8 @@ from reward_models.steps import join_steps
 from reward_models.types import OutcomeScore, Solution
 
 FAMILIES: dict[str, tuple[Family, Callable[[Path], None]]] = {
-    "math-shepherd": (math_shepherd.FAMILY, tiny.mistral_tokenizer),
-    "qwen2.5-math-prm": (qwen_math_prm.FAMILY, tiny.qwen_tokenizer),
-    "qwen2.5-math-rm": (qwen_math_rm.FAMILY, tiny.qwen_tokenizer),
-    "internlm2-reward": (internlm2_reward.FAMILY, tiny.internlm2_tokenizer),
-    "rlhflow-prm": (rlhflow.PRM, tiny.llama3_tokenizer),
-    "rlhflow-orm": (rlhflow.ORM, tiny.llama3_tokenizer),
-    "skywork-o1-prm": (skywork_o1.FAMILY, tiny.qwen_tokenizer),
+    **{name: (case.family, case.tokenizer) for name, case in CASES.items()},
     "eurus-prm": (eurus_prm.FAMILY, tiny.qwen_tokenizer),
-    "versa-prm on Llama": (versa_prm.FAMILY, tiny.llama3_tokenizer),
-    "versa-prm on Qwen": (versa_prm.FAMILY, tiny.qwen_tokenizer),
-    "math-psa": (math_psa.FAMILY, tiny.qwen_tokenizer),
-    "erprm": (erprm.FAMILY, tiny.llama3_tokenizer),
-    "reasonflux-prm-7b": (reasonflux.SEVEN_B, tiny.qwen_tokenizer),
-    "reasonflux-prm-1.5b": (reasonflux.SMALL, tiny.qwen_tokenizer),
-    "sequence-classification": (sequence_classifier.FAMILY, tiny.qwen_tokenizer),
-    "trl-prm": (trl_prm.FAMILY, tiny.qwen_tokenizer),
 }
 TAGS = " ки ки\nки <extra_0> \n\n\n\n \n\n\n\n\n x \n\n\n\n\n\n <|im_end|>\n<|eot_id|><|reward|></s> + - \n"
 POISON = {

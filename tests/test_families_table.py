@@ -42,7 +42,7 @@ def test_every_test_that_is_named_exists_and_every_cell_says_something() -> None
 
 def test_every_case_of_the_parity_test_is_in_the_table_and_no_other() -> None:
     named = {proof.partition("[")[2].rstrip("]") for row in ROWS for proof in row.parity if "[" in proof}
-    assert named == keys_of("test_families_parity.py", "CASES")
+    assert named == keys_of("family_cases.py", "CASES")
 
 
 def test_the_file_is_the_table() -> None:

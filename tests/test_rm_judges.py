@@ -322,7 +322,7 @@ def test_nothing_to_judge_asks_nothing() -> None:
 
 def test_a_judge_needs_a_language_model() -> None:
     for load in (load_outcome_model, load_process_model):
-        with pytest.raises(CapabilityError, match="a judge asks a language model, and none was given"):
+        with pytest.raises(CapabilityError, match="it asks a language model, and none was given"):
             load("judge:openai:gpt-4o-mini")
 
 

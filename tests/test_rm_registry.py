@@ -160,7 +160,7 @@ def test_a_plain_url_means_a_served_model() -> None:
     for name in ("anything:x@http://h:8000", "judge@https://h", "arithmetic@http://h"):
         assert isinstance(registry.load(name), Fixed)
         assert registry.options(name) == {"value", "shift"}
-    with pytest.raises(CapabilityError, match="a judge asks a language model"):
+    with pytest.raises(CapabilityError, match="it asks a language model"):
         registry.load("judge:openai:m@http://h")  # the URL is the language model's
     with pytest.raises(UnknownRewardModelError):
         registry.load("anything:x@vllm+http://h")

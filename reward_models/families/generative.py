@@ -1,6 +1,7 @@
-"""What the generative families share: the language model behind a name, and the probability of a written decision.
+"""What judges and generative families share: asking a language model and booking what that costs; besides, the language
+model behind a family's name, and the probability of a written decision.
 
-They are given a :class:`~reward_models.base.Generate` callable, as judges are. A decision that is not there, or that
+They are given a :class:`~reward_models.base.Generate` callable. A decision that is not there, or that
 has no log-probabilities, is typed as unscored; no neutral number stands in for it.
 """
 
@@ -10,14 +11,15 @@ import asyncio
 import itertools
 import math
 import threading
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
+from weakref import WeakKeyDictionary
 
 from reward_models.base import Generate, Message, Reply
 from reward_models.errors import CapabilityError, RewardModelError
 from reward_models.names import ModelName
-from reward_models.types import ScoringUsage, Solution, Step, StepScore, Unscored
+from reward_models.types import ScoringUsage, Step, StepScore, Unscored
 
 T = TypeVar("T")
 TOP_LOGPROBS = 20
@@ -123,7 +125,7 @@ def _starts(reply: Reply, rows: Sequence[Mapping[str, float]]) -> list[int] | No
 
 
 class Critic:
-    """What the generative process models share: one solution after another, each step on its own terms.
+    """What judges and the generative families share: one language model, so many calls of it at once, and their cost.
 
     Attributes:
         fingerprint: The name, the settings, and the language model where it says who it is.
@@ -135,8 +137,8 @@ class Critic:
     def __init__(self, name: str, generate: Generate | None, *, concurrency: int, settings: str) -> None:
         if generate is None:
             raise CapabilityError(
-                "this reward model writes its judgement with a language model, and none was given: pass `generate`, or "
-                "let magicore open one by the name",
+                "it asks a language model, and none was given: pass `generate`, or let magicore open one by the name "
+                "(judge for the run's own model, judge:MODEL for another)",
                 model=name,
             )
         if concurrency < 1:
@@ -148,29 +150,33 @@ class Critic:
         self._generate = generate
         self._concurrency = concurrency
         self._lock = threading.Lock()
+        self._slots: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
 
     async def ask(
         self,
         messages: Sequence[Message],
         bill: Bill,
         *,
-        prefill: str,
-        stop: Sequence[str],
+        prefill: str | None = None,
+        stop: Sequence[str] = (),
         max_tokens: int,
         temperature: float = 0.0,
         top_logprobs: int = 0,
         n: int = 1,
     ) -> list[Reply]:
-        """Replies that go on from ``prefill``; what they cost is put on the bill."""
-        replies = await self._generate(
-            messages,
-            prefill=prefill,
-            stop=stop,
-            max_tokens=max_tokens,
-            temperature=temperature,
-            top_logprobs=top_logprobs,
-            n=n,
-        )
+        """Replies, which go on from ``prefill``; what they cost is put on the bill. At most ``concurrency`` calls are
+        in flight at once, whoever makes them.
+        """
+        async with self._slots.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(self._concurrency)):
+            replies = await self._generate(
+                messages,
+                prefill=prefill,
+                stop=stop,
+                max_tokens=max_tokens,
+                temperature=temperature,
+                top_logprobs=top_logprobs,
+                n=n,
+            )
         for reply in replies:
             bill.tokens += reply.usage.prompt_tokens + reply.usage.completion_tokens
             with self._lock:
@@ -181,19 +187,15 @@ class Critic:
                 )
         return replies
 
-    async def each(self, solutions: Sequence[Solution], score: Callable[[Solution], Awaitable[T]]) -> list[T]:
-        """One result a solution, in order, at most ``concurrency`` at once; a failure is raised when all have ended."""
-        slots = asyncio.Semaphore(self._concurrency)
 
-        async def one(solution: Solution) -> T:
-            async with slots:
-                return await score(solution)
-
-        results = await asyncio.gather(*map(one, solutions), return_exceptions=True)
-        for result in results:
-            if isinstance(result, BaseException):
-                raise result
-        return [result for result in results if not isinstance(result, BaseException)]
+async def in_order(work: Iterable[Awaitable[T]]) -> list[T]:
+    """All results in order; a failure is raised after all have ended, so that none is lost half-way."""
+    results = []
+    for outcome in await asyncio.gather(*work, return_exceptions=True):
+        if isinstance(outcome, BaseException):
+            raise outcome
+        results.append(outcome)
+    return results
 
 
 @dataclass

@@ -32,6 +32,7 @@ from reward_models.families.generative import (
     averaged,
     decide,
     entry,
+    in_order,
     not_shown,
     rows_at,
 )
@@ -66,7 +67,7 @@ class GenPRM(Critic):
         code: Whether the model writes code, and its imagined output, before it judges. It is never run.
         max_tokens: Longest analysis, and longest code part.
         temperature: Of critiques.
-        concurrency: Solutions judged at the same time.
+        concurrency: Calls in flight at the same time.
 
     Raises:
         CapabilityError: ``generate`` is missing.
@@ -101,7 +102,7 @@ class GenPRM(Critic):
 
     async def ascore(self, solutions: Sequence[Solution]) -> list[StepScores]:
         """One probability or reason a step, in order."""
-        return await self.each(solutions, self._score)
+        return await in_order(map(self._score, solutions))
 
     async def _score(self, solution: Solution) -> StepScores:
         steps = with_steps(solution).steps

@@ -33,6 +33,7 @@ from reward_models.families.generative import (
     averaged,
     decide,
     entry,
+    in_order,
     not_shown,
     rows_at,
 )
@@ -115,7 +116,6 @@ class _ThinkPRM(Critic):
             messages,
             bill,
             prefill=f"{_OPENING}{written}\n{_QUESTION} ",
-            stop=(),
             max_tokens=1,
             top_logprobs=TOP_LOGPROBS,
         )
@@ -140,7 +140,7 @@ class ThinkORM(_ThinkPRM):
         samples: Verifications a solution.
         max_tokens: Longest verification.
         temperature: Of verifications.
-        concurrency: Solutions verified at the same time.
+        concurrency: Calls in flight at the same time.
 
     Raises:
         CapabilityError: ``generate`` is missing.
@@ -153,7 +153,7 @@ class ThinkORM(_ThinkPRM):
 
     async def ascore(self, solutions: Sequence[Solution]) -> list[OutcomeScore]:
         """One probability or reason a solution, in order."""
-        return await self.each(solutions, self._score)
+        return await in_order(map(self._score, solutions))
 
     async def _score(self, solution: Solution) -> OutcomeScore:
         steps = with_steps(solution).steps
@@ -192,7 +192,7 @@ class ThinkPRM(_ThinkPRM):
 
     async def ascore(self, solutions: Sequence[Solution]) -> list[StepScores]:
         """One probability or reason a step, in order."""
-        return await self.each(solutions, self._score)
+        return await in_order(map(self._score, solutions))
 
     async def _score(self, solution: Solution) -> StepScores:
         steps = with_steps(solution).steps
