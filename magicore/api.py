@@ -162,7 +162,7 @@ async def asolve_batch(  # noqa: PLR0913 - a front door takes its options as key
     chosen = batch.config
     events = None if log_json is None else Path(log_json)
     if cluster is not None:
-        claim_directory(batch, force=force)
+        claim_directory(batch, cluster, force=force)
         with observed(progress, log_json=events, traces=traces) as observing:
             await _approved(made, survey, chosen, objects, approval)
             return await run_on_cluster(

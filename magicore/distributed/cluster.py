@@ -66,14 +66,11 @@ def as_cluster(engine: str | RayCluster) -> RayCluster | None:
     return RayCluster() if engine == "ray" else None
 
 
-@asynccontextmanager
-async def connected(cluster: RayCluster) -> AsyncIterator[Any]:
-    """Ray, connected for as long as the context lasts; yields its module. A Ray that the process already uses is taken
-    as it is, and left so.
+def imported(cluster: RayCluster) -> Any:
+    """Ray, which reads what it is told of the environment as it is imported.
 
     Raises:
-        MissingExtraError: Ray is not installed.
-        MagicoreError: nothing answers at the address.
+        MissingExtraError: it is not installed.
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # a run tells nobody of itself
     if _address(cluster) is None:  # Ray's name for: nodes elsewhere may join. Without, it listens on loopback alone.
@@ -84,6 +81,19 @@ async def connected(cluster: RayCluster) -> AsyncIterator[Any]:
         if error.name != "ray":
             raise
         raise MissingExtraError("--engine ray needs Ray: pip install 'magicore[ray]'") from None
+    return ray
+
+
+@asynccontextmanager
+async def connected(cluster: RayCluster) -> AsyncIterator[Any]:
+    """Ray, connected for as long as the context lasts; yields its module. A Ray that the process already uses is taken
+    as it is, and left so.
+
+    Raises:
+        MissingExtraError: Ray is not installed.
+        MagicoreError: nothing answers at the address.
+    """
+    ray = imported(cluster)
     if ray.is_initialized():
         yield ray
         return

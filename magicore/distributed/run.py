@@ -16,7 +16,7 @@ from typing import Any
 
 from difficulty import RewardStats, load_calibration
 from magicore.config import CALIBRATIONS, RunConfig
-from magicore.distributed.cluster import RayCluster, connected
+from magicore.distributed.cluster import RayCluster, connected, imported
 from magicore.distributed.folders import ShardFolders, shards_of
 from magicore.distributed.pool import Pool
 from magicore.distributed.scoring import KINDS, Described, HostedRewardModel, RewardActor, is_hosted
@@ -56,13 +56,15 @@ def check_cluster_run(batch: Batch) -> None:
         )
 
 
-def claim_directory(batch: Batch, *, force: bool = False) -> None:
+def claim_directory(batch: Batch, cluster: RayCluster, *, force: bool = False) -> None:
     """Settle whose run a directory holds, before anything is started in it.
 
     Raises:
+        MissingExtraError: Ray is not installed, so that nothing could be.
         StoreError: it cannot be used, is worked on, or holds another run.
     """
     assert batch.out is not None
+    imported(cluster)
     with open_directory(batch.out, batch.config, force=force):
         pass
 
