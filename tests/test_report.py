@@ -15,6 +15,11 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from magicore.ablations.easy_hard import easy_hard_study
+from magicore.ablations.iterations import iterations_study
+from magicore.ablations.k_sweep import k_sweep_study
+from magicore.ablations.options import Options
+from magicore.ablations.study import Study, table_csv
 from magicore.cli.app import app
 from magicore.config import RunConfig, config_toml
 from magicore.errors import InputError, StoreError
@@ -144,6 +149,33 @@ def test_panels_of_a_scripted_run(scripted: Path) -> None:
     assert series["coverage"] == pytest.approx([(3 / 4 + 1 / 4 + 1 / 4) / 4, (1 + 1 / 2 + 1 / 2) / 4, 3 / 4])
     assert [point.k for point in run.frontier.series["coverage"]] == [1, 2, 4]
     assert run.frontier.run.accuracy == 0.75
+
+
+def test_the_studies_find_the_same(scripted: Path) -> None:
+    """What the report draws, and the CSV of the studies over the same run."""
+    (run,) = report_data([scripted]).runs
+    assert isinstance(run.flow, Flow) and isinstance(run.routing, Routing) and isinstance(run.frontier, Frontier)
+
+    def csv_of(study: Study, table: str) -> list[dict[str, str]]:
+        return list(csv.DictReader(io.StringIO(table_csv(study.table(table)))))
+
+    first, last = csv_of(iterations_study(scripted, Options()), "flow")
+    (shown,) = run.flow.rounds
+    assert int(first["correct"]) == run.flow.first_right and int(last["correct"]) == shown.right
+    for name in ("fixed", "broken", "stayed_right", "stayed_wrong"):
+        assert int(last[name]) == getattr(shown, name)
+    router = csv_of(easy_hard_study(scripted, Options()), "routers")[0]
+    assert router["router"] == "route"
+    assert (float(router["precision"]), float(router["recall"])) == (run.routing.precision, run.routing.recall)
+    sweep = k_sweep_study(scripted, Options())
+    by_k = {(row["method"], row["k"]): float(row["accuracy"]) for row in csv_of(sweep, "accuracy_by_k")}
+    for name, method in (
+        ("self-consistency", "self-consistency"),
+        ("best-of-k by o", "best-of-k"),
+        ("sc+prm", "sc+prm"),
+    ):
+        assert run.frontier.series[name][-1].accuracy == by_k[method, "4"]
+    assert run.summary is not None and run.summary["accuracy"] == float(last["accuracy"]) == run.frontier.run.accuracy
 
 
 def test_calibration_of_a_scripted_run(scripted: Path) -> None:

@@ -9,7 +9,7 @@ from functools import cached_property
 from magicore.answers.canonical import Key, canonical_keys
 from magicore.answers.classes import partition
 from magicore.answers.equivalence import same
-from magicore.methods.conclude import vote_on
+from magicore.methods.conclude import repeated, vote_on
 from magicore.report.run_files import RunFiles
 from magicore.store.chain_rows import ChainRecord
 from magicore.types import Problem, Result
@@ -18,6 +18,7 @@ from magicore.vote_table import VoteTable
 ROUND_VOTES: Mapping[str, str] = {
     "magicore": "weighted-self-consistency",
     "magicore-published": "weighted-self-consistency",
+    "refine": "weighted-self-consistency",
     "mars": "cot",
     "self-reflection": "cot",
     "self-refine": "cot",
@@ -33,7 +34,8 @@ class GradedProblem:
         result: What the run answered.
         problem: Its question, as far as known.
         chains: All of its chains.
-        classes: The answer class of each, numbered within the problem; ``None`` abstains.
+        classes: The answer class of each, numbered within the problem; ``None`` abstains, as a repetition does where
+            duplicates count once.
         right: Whether each chain's answer equals gold; ``None`` where there is no gold. No answer is not right.
         after: For each round whether the answer taken after it is right, the last being the run's own answer; ``None``
             where that is not known. A problem that failed before its first round has its one state, not right.
@@ -121,12 +123,16 @@ def _graded(run: RunFiles, result: Result, rounds: int, keys: _Keys) -> GradedPr
     problem = run.problem(result)
     chains = tuple((run.chains or {}).get(result.id, ()))
     *found, gold = keys.of(problem, [*(record.scored.chain.answer for record in chains), result.gold])
+    classes = partition(found)
+    if run.config.duplicates == "once":
+        copies = repeated([record.scored for record in chains])
+        classes = [None if of is not None else one for one, of in zip(classes, copies, strict=True)]
     right = tuple(None if result.gold is None else _equal(key, gold) for key in found)
     return GradedProblem(
         result=result,
         problem=problem,
         chains=chains,
-        classes=tuple(partition(found)),
+        classes=tuple(classes),
         right=right,
         after=_after(run, result, problem, chains, right, rounds),
         rounds=rounds,
