@@ -2,7 +2,9 @@
 
 It is our own and no trainer of TRL's. TRL's SFT and reward trainers compute the whole vocabulary's logits (or scores)
 at every position and pad with a mask; here only positions that are read meet the head, and no mask is passed, so that
-attention takes its fast causal path. Reward models and policies also share one loop, one checkpoint and one curve.
+attention takes its fast causal path. Measured on SmolLM2-135M at rank 16, four stories of 267 tokens, one core, tokens
+a second of processor time, against logits at all positions under a mask: 160 and 137 in bfloat16, 179 and 156 with
+autocast, 104 and 55 in float32. Reward models and policies also share one loop, one checkpoint and one curve.
 Checkpoints are safetensors and JSON: nothing in them is unpickled.
 """
 
