@@ -320,3 +320,8 @@ def test_a_cluster_without_the_engine_is_refused_on_the_command_line() -> None:
     told = CliRunner().invoke(app, ["run", "--model", "scripted", "--data", "demo", "--workers", "2"])
     assert isinstance(told.exception, InputError)
     assert str(told.exception) == "--workers: this is for a run on a Ray cluster; give --engine ray beside it"
+
+
+def test_a_worker_can_be_spoken_to_while_it_works() -> None:
+    # Ray puts the calls of an actor with coroutines one after the other on one loop, and no halt would be heard.
+    assert not any(asyncio.iscoroutinefunction(member) for member in vars(ShardWorker).values())

@@ -244,7 +244,7 @@ def test_a_run_that_is_ended_early_goes_on_where_it_stopped(tmp_path: Path) -> N
     early = go(tmp_path / "ray", slow, engine=RayCluster(workers=2), concurrency=1, halt=halt, progress=Stops())
     assert early.interrupted and not early.results
     paid = accounts(tmp_path / "ray")[0].usage.calls
-    assert 0 < paid < N * 4
+    assert 0 < paid < N  # a call a problem
     alone = script(tmp_path, "b")
     go(tmp_path / "alone", alone, concurrency=1)
     found = go(tmp_path / "ray", asked, engine=RayCluster(workers=2), concurrency=1)

@@ -174,26 +174,26 @@ class ShardWorker:
             return troubled(error)
 
     def _work(self, task: Task, folder: Path) -> bool:
-        return run_sync(self._worked(task, folder))
+        # No coroutine is a method here: Ray would put such an actor's calls one after the other on one loop.
+        return run_sync(_worked(self._job, task, folder, self._halt, self._relay))
 
-    async def _worked(self, task: Task, folder: Path) -> bool:
-        """Whether it was ended early."""
-        job = self._job
-        batch = Batch(
-            method=job.method,
-            source=ProblemSource.of(task.problems),
-            config=task.config,
-            out=folder,
-            stage=task.stage,
-            given=task.given,
-            problems=job.problems,
-        )
-        if not job.force and done_before(batch) is not None:
-            return False
-        survey = Survey(
-            n=len(task.problems), total=job.total, characters=sum(len(problem.question) for problem in task.problems)
-        )
-        objects = {**job.objects, **{kind: HostedRewardModel(h.described, h.actors) for kind, h in job.hosted.items()}}
-        with open_directory(folder, task.config, force=job.force) as store:
-            async with open_engine(task.allowed, store, halt=self._halt, watcher=self._relay, **objects) as engine:
-                return (await batch.work(survey, engine, store, self._relay)).interrupted
+
+async def _worked(job: Job, task: Task, folder: Path, halt: Halt, relay: Relay) -> bool:
+    """Do a task in a directory; whether it was ended early."""
+    batch = Batch(
+        method=job.method,
+        source=ProblemSource.of(task.problems),
+        config=task.config,
+        out=folder,
+        stage=task.stage,
+        given=task.given,
+        problems=job.problems,
+    )
+    if not job.force and done_before(batch) is not None:
+        return False
+    characters = sum(len(problem.question) for problem in task.problems)
+    survey = Survey(n=len(task.problems), total=job.total, characters=characters)
+    objects = {**job.objects, **{kind: HostedRewardModel(h.described, h.actors) for kind, h in job.hosted.items()}}
+    with open_directory(folder, task.config, force=job.force) as store:
+        async with open_engine(task.allowed, store, halt=halt, watcher=relay, **objects) as engine:
+            return (await batch.work(survey, engine, store, relay)).interrupted
