@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from magicore.ablations.finished import FinishedRun
@@ -24,40 +25,70 @@ _USES: Mapping[tuple[str, str | None], tuple[str, ...]] = {
 """The reward models that an aggregation reads; both where it is not here."""
 
 
-def aggregation_spent(run: FinishedRun, k: float, method: str, weights: str | None) -> Spent:
-    """What an aggregation of ``k`` first chains a problem costs on average over which ones.
+@dataclass(frozen=True, kw_only=True)
+class FirstCosts:
+    """What all first chains of a run cost.
 
-    Prompts are paid once a problem; completions and scores by the share of the chains. Wall time is the run's own,
-    shared out by generation tokens: an estimate, and named so. Judges' tokens, which are booked on no chain, are shared
-    out by the scores that they gave.
+    Attributes:
+        problems, chains: How many.
+        solving: The solvers' usage.
+        reward_tokens: By kind of reward model.
+        judge_tokens: By the share of all chains.
+        generated: Generation tokens of the whole run.
+        wall_s: Of the whole run.
+        prices: By model.
     """
-    if method == "cot":
-        k = 1
-    uses = _USES.get((method, weights), ("orm", "prm"))
-    chains = [(result, run.initial(result.id)) for result in run.results]
-    drawn = sum(len(first) for _, first in chains)
-    if not drawn:
-        return Spent()
-    share = min(1.0, k * len(chains) / drawn)
-    solving = [one for result in run.results for one in result.usage if one.role in FIRST_ROLES]
-    generation = _tokens(solving, share)
-    reward = sum(_reward_tokens([scored for _, first in chains for scored in first], kind) for kind in uses) * share
-    calls = sum(one.usage.calls for one in solving)
-    every = sum(
-        one.usage.total for result in run.results for one in result.usage if one.role not in ("orm", "prm", "judge")
-    )
-    wall = None
-    if run.wall_s is not None and generation is not None and every:
-        wall = run.wall_s * generation / every
-    return Spent(
-        generation_tokens=generation,
-        reward_tokens=reward,
-        judge_tokens=_judge_tokens(run, drawn) * share if uses else 0.0,
-        calls=calls * share if calls > len(chains) else float(calls),
-        wall_s=wall,
-        money=_money(solving, share, read_prices(run.config.prices)) if run.config.prices and not uses else None,
-        wall_basis="" if wall is None else "by tokens",
-    )
+
+    problems: int
+    chains: int
+    solving: tuple[RoleUsage, ...]
+    reward_tokens: Mapping[str, float]
+    judge_tokens: float
+    generated: int
+    wall_s: float | None
+    prices: Mapping[str, Price]
+
+    @classmethod
+    def of(cls, run: FinishedRun) -> FirstCosts:
+        """Add a run's costs up."""
+        first = [scored for result in run.results for scored in run.initial(result.id)]
+        spent = [one for result in run.results for one in result.usage]
+        return cls(
+            problems=len(run.results),
+            chains=len(first),
+            solving=tuple(one for one in spent if one.role in FIRST_ROLES),
+            reward_tokens={kind: _reward_tokens(first, kind) for kind in ("orm", "prm")},
+            judge_tokens=_judge_tokens(run, len(first)),
+            generated=sum(one.usage.total for one in spent if one.role not in ("orm", "prm", "judge")),
+            wall_s=run.wall_s,
+            prices=read_prices(run.config.prices),
+        )
+
+    def of_aggregation(self, k: float, method: str, weights: str | None) -> Spent:
+        """What an aggregation of ``k`` first chains a problem costs on average over which ones.
+
+        Prompts are paid once a problem; completions and scores by the share of the chains. Wall time is the run's own,
+        shared out by generation tokens: an estimate, and named so. Judges' tokens, which are booked on no chain, are
+        shared out by the chains that they judged.
+        """
+        if not self.chains:
+            return Spent()
+        uses = _USES.get((method, weights), ("orm", "prm"))
+        share = min(1.0, (1 if method == "cot" else k) * self.problems / self.chains)
+        generation = _tokens(self.solving, share)
+        calls = sum(one.usage.calls for one in self.solving)
+        wall = None
+        if self.wall_s is not None and generation is not None and self.generated:
+            wall = self.wall_s * generation / self.generated
+        return Spent(
+            generation_tokens=generation,
+            reward_tokens=sum(self.reward_tokens[kind] for kind in uses) * share,
+            judge_tokens=self.judge_tokens * share if uses else 0.0,
+            calls=calls * share if calls > self.problems else float(calls),
+            wall_s=wall,
+            money=_money(self.solving, share, self.prices) if self.prices and not uses else None,
+            wall_basis="" if wall is None else "by tokens",
+        )
 
 
 def _tokens(spent: Sequence[RoleUsage], share: float) -> float | None:

@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from difficulty.ties import BoolArray, FloatArray
 from magicore.ablations.drawing import frontier_scatter, lines
 from magicore.ablations.finished import FinishedRun, read_run, require_gold
-from magicore.ablations.initial_cost import aggregation_spent
+from magicore.ablations.initial_cost import FirstCosts
 from magicore.ablations.options import Options, whole
 from magicore.ablations.statistics import SHOWN, Luck, Scored, arm_rows, luck_remarks
 from magicore.ablations.study import Study, StudyFigure, StudyTable
@@ -25,6 +26,7 @@ from magicore.voting import AGGREGATIONS, vote_all
 
 NAME = "k-sweep"
 _DENSE = 32
+_RESAMPLED_AT_ONCE = 500
 
 
 def aggregation_name(aggregation: Aggregation) -> str:
@@ -64,39 +66,11 @@ def k_sweep(
         raise InputError(f"{run.path} has no first chains, so there is nothing to sweep")
     chosen = _checked(ks, width)
     usable = [one for one in AGGREGATIONS if _usable(arrays, one)]
-    curve: list[dict[str, Any]] = []
-    cover: list[dict[str, Any]] = []
-    for k in chosen:
-        found = expected_accuracy(arrays, k, aggregations=usable, draws=draws, seed=luck.seed)
-        covered = expected_coverage(arrays, k)[graded]
-        for one, expected in found.items():
-            spent = aggregation_spent(run, k, *one)
-            curve.append(
-                {
-                    "method": aggregation_name(one),
-                    "k": k,
-                    **_mean(expected.right[graded], luck),
-                    "how": expected.how,
-                    "draws": expected.draws,
-                    **spent.row,
-                    **luck.notes,
-                }
-            )
-        best = max(found.values(), key=lambda expected: float(expected.right[graded].mean()))
-        top = float(best.right[graded].mean())
-        cover.append(
-            {
-                "k": k,
-                **{key.replace("accuracy", "coverage"): value for key, value in _mean(covered, luck).items()},
-                "selection": top,
-                "selection_method": next(aggregation_name(one) for one, value in found.items() if value is best),
-                "lost_in_choosing": float(covered.mean()) - top,
-                "never_right": 1.0 - float(covered.mean()),
-            }
-        )
-    arms = _all_chains(run, arrays, usable)
+    costs = FirstCosts.of(run)
+    curve, cover = _curves(arrays, graded, chosen, usable, costs, draws, luck)
+    arms = _all_chains(run, arrays, usable, costs)
     rows = arm_rows(arms, baseline, luck)
-    points = _points(curve, run)
+    points = _points(curve, run, costs)
     equal = equal_tokens(run, curve, luck)
     frontier = tuple(frontier_rows(points))
     return Study(
@@ -226,18 +200,70 @@ def _usable(arrays: RoundArrays, aggregation: Aggregation) -> bool:
     return bool((~np.isnan(values)).any())
 
 
-def _mean(values: Any, luck: Luck) -> dict[str, float]:
-    """The mean over problems with its bootstrap interval, problems drawn with replacement."""
-    from magicore.evaluate import paired_bootstrap
+def _curves(
+    arrays: RoundArrays,
+    graded: BoolArray,
+    ks: Sequence[int],
+    usable: Sequence[Aggregation],
+    costs: FirstCosts,
+    draws: int,
+    luck: Luck,
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Accuracy of every aggregation, and coverage, for each number of chains."""
+    found = {k: expected_accuracy(arrays, k, aggregations=usable, draws=draws, seed=luck.seed) for k in ks}
+    covered = {k: expected_coverage(arrays, k)[graded] for k in ks}
+    keys = [(k, one) for k in ks for one in usable]
+    values = np.array([found[k][one].right[graded] for k, one in keys] + [covered[k] for k in ks])
+    lows, highs = mean_intervals(values, luck)
+    means = values.mean(axis=1)
+    curve = [
+        {
+            "method": aggregation_name(one),
+            "k": k,
+            "accuracy": float(means[at]),
+            "accuracy_low": float(lows[at]),
+            "accuracy_high": float(highs[at]),
+            "how": found[k][one].how,
+            "draws": found[k][one].draws,
+            **costs.of_aggregation(k, *one).row,
+            **luck.notes,
+        }
+        for at, (k, one) in enumerate(keys)
+    ]
+    cover: list[dict[str, Any]] = []
+    for at, k in enumerate(ks, len(keys)):
+        best = max((row for row in curve if row["k"] == k), key=lambda row: row["accuracy"])
+        cover.append(
+            {
+                "k": k,
+                "coverage": float(means[at]),
+                "coverage_low": float(lows[at]),
+                "coverage_high": float(highs[at]),
+                "selection": best["accuracy"],
+                "selection_method": best["method"],
+                "lost_in_choosing": float(means[at]) - best["accuracy"],
+                "never_right": 1.0 - float(means[at]),
+            }
+        )
+    return curve, cover
 
-    found = [float(value) for value in values]
-    interval = paired_bootstrap(
-        found, [0.0] * len(found), resamples=luck.resamples, seed=luck.seed, confidence=luck.confidence
-    )
-    return {"accuracy": float(np.mean(found)), "accuracy_low": interval.low, "accuracy_high": interval.high}
+
+def mean_intervals(values: FloatArray, luck: Luck) -> tuple[FloatArray, FloatArray]:
+    """Bootstrap percentile intervals of the means of the rows of (V, P), the same resampled problems for all rows."""
+    rows, problems = values.shape
+    source = np.random.default_rng(luck.seed)
+    means = np.empty((luck.resamples, rows))
+    for start in range(0, luck.resamples, _RESAMPLED_AT_ONCE):
+        count = min(_RESAMPLED_AT_ONCE, luck.resamples - start)
+        times = source.multinomial(problems, np.full(problems, 1.0 / problems), size=count)
+        means[start : start + count] = times.astype(np.float64) @ values.T / problems
+    low, high = np.quantile(means, [(1 - luck.confidence) / 2, (1 + luck.confidence) / 2], axis=0)
+    return low, high
 
 
-def _all_chains(run: FinishedRun, arrays: RoundArrays, usable: Sequence[Aggregation]) -> dict[str, Scored]:
+def _all_chains(
+    run: FinishedRun, arrays: RoundArrays, usable: Sequence[Aggregation], costs: FirstCosts
+) -> dict[str, Scored]:
     votes = vote_all(arrays.table)
     width = arrays.table.classes.shape[1]
     arms: dict[str, Scored] = {}
@@ -246,7 +272,7 @@ def _all_chains(run: FinishedRun, arrays: RoundArrays, usable: Sequence[Aggregat
         known = {
             result.id: bool(value) for result, value in zip(run.results, right, strict=True) if result.gold is not None
         }
-        arms[aggregation_name(one)] = Scored(right=known, spent=aggregation_spent(run, width, *one))
+        arms[aggregation_name(one)] = Scored(right=known, spent=costs.of_aggregation(width, *one))
     if run.config.method not in arms:
         arms[run.config.method] = Scored(
             right=correctness(run.results), spent=spent_on(run.results, wall_s=run.wall_s, prices=run.config.prices)
@@ -254,12 +280,12 @@ def _all_chains(run: FinishedRun, arrays: RoundArrays, usable: Sequence[Aggregat
     return arms
 
 
-def _points(curve: Sequence[Mapping[str, Any]], run: FinishedRun) -> list[AxisPoint]:
+def _points(curve: Sequence[Mapping[str, Any]], run: FinishedRun, costs: FirstCosts) -> list[AxisPoint]:
     width = max(row["k"] for row in curve)
     points = [
         AxisPoint(
             method=f"{row['method']}, k = {row['k']}",
-            spent=aggregation_spent(run, row["k"], *_by_name(row["method"])),
+            spent=costs.of_aggregation(row["k"], *_by_name(row["method"])),
             accuracy=row["accuracy"],
         )
         for row in curve

@@ -10,7 +10,7 @@ import numpy as np
 
 from magicore.ablations.arms import Arm, arm_runs, run_spent
 from magicore.ablations.finished import FinishedRun, read_run, require_gold
-from magicore.ablations.initial_cost import aggregation_spent
+from magicore.ablations.initial_cost import FirstCosts
 from magicore.ablations.k_sweep import aggregation_name
 from magicore.ablations.options import Options, whole
 from magicore.ablations.statistics import Scored
@@ -94,6 +94,7 @@ def aggregated(run: FinishedRun) -> dict[str, Scored]:
     """The aggregations of all first chains, with what they cost; those whose scores the run has not are left out."""
     arrays = initial_arrays(run)
     width = arrays.table.classes.shape[1]
+    costs = FirstCosts.of(run)
     found: dict[str, Scored] = {}
     for one in AGGREGATED:
         votes = vote_table(arrays.table, *one)
@@ -102,7 +103,7 @@ def aggregated(run: FinishedRun) -> dict[str, Scored]:
         right = chosen_right(arrays.right, votes.chosen)
         found[aggregation_name(one)] = Scored(
             right={r.id: bool(v) for r, v in zip(run.results, right, strict=True) if r.gold is not None},
-            spent=aggregation_spent(run, width, *one),
+            spent=costs.of_aggregation(width, *one),
         )
     return found
 
@@ -156,9 +157,10 @@ def _curves(run: FinishedRun, draws: int, seed: int) -> dict[str, list[tuple[int
     graded = np.array([result.gold is not None for result in run.results])
     width = arrays.table.classes.shape[1]
     ks = sorted({k for k in (*(2**power for power in range(12)), width) if k <= width})
+    costs = FirstCosts.of(run)
     curves: dict[str, list[tuple[int, Spent, float]]] = {aggregation_name(one): [] for one in RIVALS}
     for k in ks:
         for one, expected in expected_accuracy(arrays, k, aggregations=RIVALS, draws=draws, seed=seed).items():
-            point = (k, aggregation_spent(run, k, *one), float(expected.right[graded].mean()))
+            point = (k, costs.of_aggregation(k, *one), float(expected.right[graded].mean()))
             curves[aggregation_name(one)].append(point)
     return curves

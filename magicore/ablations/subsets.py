@@ -4,21 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, islice
 from math import comb
-from typing import Literal
+from typing import Literal, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from difficulty.ties import TOLERANCE, BoolArray, FloatArray
+from difficulty.ties import TOLERANCE, BoolArray, FloatArray, IntArray
 from magicore.ablations.trajectories import RoundArrays, chosen_right
 from magicore.evaluate.coverage import pass_at_k
 from magicore.evaluate.selection import expected_best_of
+from magicore.vote_table import VoteTable
 from magicore.voting import AGGREGATIONS, Method, Weights, vote_all, vote_table
 
 How = Literal["exact", "enumerated", "resampled"]
-DRAWS = 200
-"""Subsets at the most for one number of chains."""
+N = TypeVar("N", np.int64, np.float64, np.bool_)
+
+DRAWS = 64
+"""Subsets at the most for one number of chains. What resampling adds to the variance of a mean over problems is at most
+a 64th of what the problems themselves bring."""
+
+_CELLS = 400_000
+"""Chains looked at together."""
 
 Aggregation = tuple[Method, Weights | None]
 
@@ -48,10 +56,10 @@ def expected_accuracy(
 ) -> dict[Aggregation, Expected]:
     """Every aggregation with ``k`` of the chains of each problem (all of one that has fewer).
 
-    ``cot`` and ``best-of-k`` have closed forms: a random chain, and order statistics (where scores tie between a right
-    and a wrong chain, or an answered chain has no score, the problem is looked at with the others). Votes are averaged
-    over every subset where there are at most ``draws`` of them, else over ``draws`` random ones, drawn for each problem
-    alone.
+    ``cot``, ``best-of-k`` and one chain have closed forms: a random chain, and order statistics (where scores tie
+    between a right and a wrong chain, or an answered chain has no score, the problem is looked at with the others).
+    Votes are averaged over every subset where there are at most ``draws`` of them, else over ``draws`` random ones,
+    drawn for each problem alone.
 
     Args:
         arrays: Classes, scores and rightness of the chains.
@@ -66,20 +74,19 @@ def expected_accuracy(
     width = arrays.table.classes.shape[1]
     if not 1 <= k <= width or draws < 1:
         raise ValueError(f"k lies between 1 and the {width} chains and at least 1 subset is drawn: got {k} and {draws}")
-    masks, how = _subsets(arrays.table.include, k, draws, seed)
     closed = {one: _closed(arrays, k, one) for one in aggregations}
     open_ones = [one for one, exact in closed.items() if exact is None or np.isnan(exact).any()]
     sums = {one: np.zeros(arrays.right.shape[0]) for one in open_ones}
+    batches, how = _subsets(arrays.table.include, k, draws, seed)
     count = 0
-    for mask in masks if open_ones else ():
-        table = arrays.table.subset(mask)
-        count += 1
-        if len(open_ones) == len(AGGREGATIONS):
-            votes = vote_all(table)
-        else:
-            votes = {one: vote_table(table, *one) for one in open_ones}
+    for columns in batches if open_ones else ():
+        count += columns.shape[0]
+        table, hit = _gathered(arrays, columns)
+        every = len(open_ones) * 2 > len(AGGREGATIONS)
+        votes = vote_all(table) if every else {one: vote_table(table, *one) for one in open_ones}
         for one in open_ones:
-            sums[one] += chosen_right(arrays.right, votes[one].chosen)
+            hits = chosen_right(hit, votes[one].chosen)
+            sums[one] += hits.reshape(columns.shape[0], -1).sum(axis=0)
     found: dict[Aggregation, Expected] = {}
     for one in aggregations:
         exact = closed[one]
@@ -102,36 +109,55 @@ def _covered(n: int, correct: int, k: int) -> float:
     return pass_at_k(n, correct, min(k, n)) if n else 0.0
 
 
-def _subsets(include: BoolArray, k: int, draws: int, seed: int) -> tuple[Iterator[BoolArray], How]:
-    """Masks (P, K), or (K,) where every problem has all chains."""
+def _gathered(arrays: RoundArrays, columns: IntArray) -> tuple[VoteTable, BoolArray]:
+    """D subsets (D, P, k) of the chains of P problems as one table of D x P problems, and who is right in it."""
+    table = arrays.table
+    rows = np.arange(table.classes.shape[0])[None, :, None]
+
+    def taken(values: NDArray[N]) -> NDArray[N]:
+        found: NDArray[N] = values[rows, columns].reshape(-1, columns.shape[2])
+        return found
+
+    gathered = VoteTable(
+        classes=taken(table.classes),
+        o=taken(table.o),
+        s=taken(table.s),
+        logprob=taken(table.logprob),
+        include=taken(table.include),
+    )
+    return gathered, taken(arrays.right)
+
+
+def _subsets(include: BoolArray, k: int, draws: int, seed: int) -> tuple[Iterator[IntArray], How]:
+    """Batches (D, P, k) of columns, in chain order. A problem with fewer chains has columns of none among them."""
     sizes = include.sum(axis=1)
-    width = include.shape[1]
+    problems, width = include.shape
     if (sizes <= k).all():
-        return iter([include]), "exact"
+        return iter([np.broadcast_to(np.arange(width), (1, problems, width))]), "exact"
+    batch = max(1, _CELLS // max(1, problems * k))
     if (sizes == width).all() and comb(width, k) <= draws:
-        return _every(width, k), "enumerated"
-    return _random(include, k, draws, np.random.default_rng([seed, k])), "resampled"
+        return _every(problems, width, k, batch), "enumerated"
+    return _random(include, k, draws, batch, np.random.default_rng([seed, k])), "resampled"
 
 
-def _every(width: int, k: int) -> Iterator[BoolArray]:
-    for chosen in combinations(range(width), k):
-        mask = np.zeros(width, dtype=np.bool_)
-        mask[list(chosen)] = True
-        yield mask
+def _every(problems: int, width: int, k: int, batch: int) -> Iterator[IntArray]:
+    waiting = combinations(range(width), k)
+    while chosen := list(islice(waiting, batch)):
+        yield np.broadcast_to(np.array(chosen, dtype=np.int64)[:, None, :], (len(chosen), problems, k))
 
 
-def _random(include: BoolArray, k: int, draws: int, source: np.random.Generator) -> Iterator[BoolArray]:
-    for _ in range(draws):
-        keys = np.where(include, source.random(include.shape), np.inf)
-        bound = np.partition(keys, k - 1, axis=1)[:, k - 1 : k]
-        yield include & (keys <= bound)
+def _random(include: BoolArray, k: int, draws: int, batch: int, source: np.random.Generator) -> Iterator[IntArray]:
+    for start in range(0, draws, batch):
+        count = min(batch, draws - start)
+        keys = np.where(include, source.random((count, *include.shape)), np.inf)
+        yield np.sort(np.argpartition(keys, k - 1, axis=2)[:, :, :k], axis=2)
 
 
 def _closed(arrays: RoundArrays, k: int, aggregation: Aggregation) -> FloatArray | None:
     """(P,) exact probabilities, NaN for a problem without a closed form; ``None`` for an aggregation without one."""
     method, weights = aggregation
     table = arrays.table
-    if method == "cot":
+    if method == "cot" or k == 1:
         sizes = table.include.sum(axis=1)
         share: FloatArray = (arrays.right & table.include).sum(axis=1) / np.maximum(sizes, 1)
         return share
