@@ -39,6 +39,8 @@ from magicore.voting import AGGREGATIONS, vote_table
 from reward_models.aggregate import AGGREGATIONS as STEP_AGGREGATIONS
 
 NAME = "reward-models"
+UNMOVED = ("self-consistency", "weighted-self-consistency (o)", "weighted-self-consistency (logprob)", "best-of-k")
+"""Votes that no step score moves: shown once for a pair of models."""
 Chains = Mapping[str, tuple[ScoredChain, ...]]
 
 
@@ -82,8 +84,9 @@ def reward_models_study(directory: Path, options: Options) -> Study:
             if pair.prm is None and how != chosen[0]:
                 continue
             arrays = _arrays(base, chains, how)
-            found = _votes(base, arrays)
-            for name, right in found.items():
+            for name, right in _votes(base, arrays).items():
+                if how != chosen[0] and name in UNMOVED:
+                    continue
                 arms[f"{pair}, {how}, {name}"] = Scored(right=right)
                 share = sum(right.values()) / len(right) if right else None
                 rows.append({"orm": pair.orm, "prm": pair.prm, "steps": how, "vote": name, "share": share})

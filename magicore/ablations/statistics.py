@@ -13,6 +13,7 @@ from magicore.evaluate.paired import RESAMPLES
 
 NOT_COMPARED = "not compared"
 BASELINE = "baseline"
+_NAMED = 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,10 +109,12 @@ def arm_points(arms: Mapping[str, Scored]) -> list[AxisPoint]:
 
 
 def luck_remarks(rows: Sequence[Mapping[str, Any]], *, column: str = "method") -> list[str]:
-    """One sentence for every arm on whether a difference is shown, and one for what is unknown."""
+    """A sentence on the arms of which no difference is shown, and one for each arm that is not known throughout."""
     remarks: list[str] = []
     undecided = [str(row[column]) for row in rows if row["reading"] == "no difference shown"]
-    if undecided:
+    if len(undecided) > _NAMED:
+        remarks.append(f"no difference shown from {rows[0]['baseline']} for {len(undecided)} of {len(rows) - 1} arms")
+    elif undecided:
         remarks.append(f"no difference shown from {rows[0]['baseline']}: {', '.join(undecided)}")
     for row in rows:
         if row["unknown"]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import combinations, islice
 from math import comb
 from typing import Literal, TypeVar
@@ -14,7 +15,6 @@ from numpy.typing import NDArray
 from difficulty.ties import TOLERANCE, BoolArray, FloatArray, IntArray
 from magicore.ablations.trajectories import RoundArrays, chosen_right
 from magicore.evaluate.coverage import pass_at_k
-from magicore.evaluate.selection import expected_best_of
 from magicore.vote_table import VoteTable
 from magicore.voting import AGGREGATIONS, Method, Weights, vote_all, vote_table
 
@@ -164,26 +164,23 @@ def _closed(arrays: RoundArrays, k: int, aggregation: Aggregation) -> FloatArray
     if method != "best-of-k":
         return None
     scores = {"o": table.o, "s": table.s, "S": table.combined}[weights or "o"]
-    found = np.full(len(scores), np.nan)
-    for at in range(len(scores)):
-        taken = table.include[at]
-        n = int(taken.sum())
-        answered = taken & (table.classes[at] >= 0)
-        if n == 0:
-            found[at] = 0.0
-            continue
-        if np.isnan(scores[at][answered]).any() or _ties(scores[at][answered], arrays.right[at][answered]):
-            continue
-        chains = [
-            (float(score) if usable else None, bool(right))
-            for score, usable, right in zip(scores[at][taken], answered[taken], arrays.right[at][taken], strict=True)
-        ]
-        found[at] = expected_best_of(chains, min(k, n))
-    return found
+    answered = table.include & (table.classes >= 0)
+    values = np.where(answered & ~np.isnan(scores), scores, -np.inf)
+    order = np.argsort(-values, axis=1, kind="stable")
+    ranked = np.take_along_axis(values, order, axis=1)
+    right = np.take_along_axis(arrays.right & (values > -np.inf), order, axis=1)
+    with np.errstate(invalid="ignore"):  # -inf beside -inf: neither is right
+        tied = (ranked[:, :-1] - ranked[:, 1:] <= TOLERANCE) & (right[:, :-1] != right[:, 1:])
+    sizes = table.include.sum(axis=1)
+    chances = np.array([_rank_chances(int(n), min(k, int(n)), values.shape[1]) for n in sizes])
+    found: FloatArray = (chances.reshape(values.shape) * right).sum(axis=1)
+    unclear = tied.any(axis=1) | (answered & np.isnan(scores)).any(axis=1)
+    return np.where(unclear, np.nan, found)
 
 
-def _ties(scores: FloatArray, right: BoolArray) -> bool:
-    """Whether a right and a wrong chain score (nearly) the same."""
-    order = np.argsort(scores)
-    near = np.diff(scores[order]) <= TOLERANCE
-    return bool((near & (right[order][1:] != right[order][:-1])).any())
+@cache
+def _rank_chances(n: int, k: int, width: int) -> tuple[float, ...]:
+    """The probability that the chain of each rank is the best of ``k`` of ``n``: C(n - rank - 1, k - 1) / C(n, k)."""
+    if n == 0:
+        return (0.0,) * width
+    return tuple(comb(n - rank - 1, k - 1) / comb(n, k) if rank < n else 0.0 for rank in range(width))
