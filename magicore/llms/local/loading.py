@@ -165,7 +165,7 @@ def load(
     """
     placing: dict[str, Any] = {}
     if quantize is None:
-        _check_room(_stored_bytes(checkpoint), torch.device("cpu"), checkpoint.source)
+        check_room(checkpoint, torch.device("cpu"), dtype, None)  # where weights are read to first
     else:
         placing = {"quantization_config": quantisation(quantize, dtype), "device_map": {"": device}}
     options: dict[str, Any] = {"trust_remote_code": False}
