@@ -270,8 +270,8 @@ def main() -> None:
         found.append(level)
         say(
             f"{level.replicas:8}  {level.clients:7}  {level.offered:9,.0f}  {level.requests:10,.1f}  "
-            f"{100 * level.requests / level.offered:8.1f} %  {100 * level.efficiency:7.1f} %  {level.client_cpu:10.2f}  {level.request_cpu_ms:12.2f}  "
-            f"{level.server_cpu:10.2f}"
+            f"{100 * level.requests / level.offered:8.1f} %  {100 * level.efficiency:7.1f} %  "
+            f"{level.client_cpu:10.2f}  {level.request_cpu_ms:12.2f}  {level.server_cpu:10.2f}"
         )
     told = verdict(found)
     for sentence in sentences(told):
