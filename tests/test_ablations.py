@@ -26,6 +26,7 @@ from magicore.ablations.study import Study
 from magicore.ablations.subsets import expected_accuracy
 from magicore.ablations.thresholds import sweep_rows
 from magicore.ablations.trajectories import RoundArrays, initial_arrays, trajectories
+from magicore.cli import main
 from magicore.errors import InputError, UnknownNameError
 from magicore.evaluate.axes import AxisPoint, Spent, frontier_rows
 from magicore.store.files import read_summary, write_problems
@@ -431,3 +432,39 @@ def test_mistakes_are_one_sentence(run: Path, tmp_path: Path) -> None:
     (run / "config.toml").write_text((run / "config.toml").read_text().replace('"magicore"', '"mars"', 1))
     with pytest.raises(InputError, match="holds a run of mars"):
         run_study("roles", run)
+
+
+# The command line
+
+
+def call(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
+    monkeypatch.setattr(sys, "argv", ["magicore", *map(str, arguments)])
+    try:
+        main()
+    except SystemExit as stopped:
+        return int(stopped.code or 0)
+    return 0
+
+
+def test_the_command_writes_prints_and_refuses(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ("--no-figures", "--resamples", 200)
+    table, out = tmp_path / "main.csv", tmp_path / "out"
+    assert call(monkeypatch, "ablate", "iterations", run, *options, "--csv", table, "--out", out, "--offline") == 0
+    shown = capsys.readouterr().out
+    assert "after round 2" in shown and "against baseline" in shown and str(out) in shown.replace("\n", "")
+    assert table.read_text() == (out / "methods.csv").read_text()
+    # no terminal to ask at, so nothing is drawn, and the cost is said
+    assert call(monkeypatch, "ablate", "roles", run, *options) == 0
+    assert "this study takes 4 new runs" in (said := capsys.readouterr()).err and "not run: joint" in said.out
+    assert call(monkeypatch, "ablate", "roles", run, "--offline", "--yes") == 1
+    assert "give one of them" in capsys.readouterr().err
+    assert call(monkeypatch, "ablate", "iterations", run, *options, "--baseline", "nothing") == 1
+    assert "'nothing' is none of the arms: first chains" in capsys.readouterr().err.replace("\n", " ")
+
+
+def test_every_study_has_a_script() -> None:
+    scripts = Path(__file__).resolve().parent.parent / "scripts"
+    for name in STUDIES:
+        assert f'["ablate", "{name}"]' in (scripts / f"{name.replace('-', '_')}.py").read_text()
