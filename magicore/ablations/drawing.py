@@ -9,6 +9,8 @@ from typing import Any
 Row = Mapping[str, Any]
 Draw = Callable[[Any], None]
 _MARKERS = "osD^vP*Xh<>"
+_NAMED = 16
+"""A figure of more points names those on the frontier only, and one of those that lie together."""
 
 
 def accuracy_bars(rows: Sequence[Row], *, column: str = "method") -> Draw:
@@ -74,20 +76,17 @@ def lines(
 
 
 def frontier_scatter(rows: Sequence[Row], axis: str, label: str) -> Draw:
-    """Accuracy against one cost axis, every method named, the frontier joined. Rows of ``frontier_rows``."""
+    """Accuracy against one cost axis, methods named, the frontier joined. Rows of ``frontier_rows``."""
 
     def draw(axes: Any) -> None:
         own = [row for row in rows if row["axis"] == axis]
+        named: set[tuple[float, float]] = set()
         for row in own:
-            best = row["on_frontier"]
-            axes.plot(row["cost"], row["accuracy"], "o", color="C0" if best else "0.6", markersize=4)
-            axes.annotate(
-                str(row["method"]),
-                (row["cost"], row["accuracy"]),
-                textcoords="offset points",
-                xytext=(4, 3),
-                fontsize=6,
-            )
+            at = (row["cost"], row["accuracy"])
+            axes.plot(*at, "o", color="C0" if row["on_frontier"] else "0.6", markersize=4)
+            if at not in named and (row["on_frontier"] or len(own) <= _NAMED):
+                named.add(at)
+                axes.annotate(str(row["method"]), at, textcoords="offset points", xytext=(4, 3), fontsize=6)
         best = sorted((row for row in own if row["on_frontier"]), key=lambda row: row["cost"])
         axes.step([row["cost"] for row in best], [row["accuracy"] for row in best], where="post", lw=1, color="C0")
         axes.set_xlabel(label)
