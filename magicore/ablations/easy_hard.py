@@ -118,7 +118,7 @@ def easy_hard(directory: str | Path | FinishedRun, options: Options | None = Non
                 name="frontier", title="Accuracy against tokens", draw=frontier_scatter(frontier, "tokens", "tokens")
             ),
         ),
-        remarks=tuple(_remarks(rows, made, taken, decided)),
+        remarks=(*_remarks(rows, made, taken, decided), *_calibration_remarks(base.config)),
         notes={
             **options.luck.notes,
             "run": str(base.path),
@@ -280,6 +280,12 @@ def _draw_scatter(points: Sequence[Mapping[str, Any]], thresholds: tuple[float, 
             axes.legend(fontsize=7)
 
     return draw
+
+
+def _calibration_remarks(config: RunConfig) -> list[str]:
+    if config.calibration != "running":
+        return []
+    return ["the run routed each problem by the statistics up to it; this study routes all by the last ones"]
 
 
 def _remarks(
