@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -51,7 +52,7 @@ def arrays() -> RoundArrays:
 def test_accuracies_and_coverage_agree_with_closed_forms(arrays: RoundArrays) -> None:
     """8,000 problems: the standard error of a share is at most 0.5 / sqrt(8,000) = 0.0056."""
     error = 0.5 / math.sqrt(TRUTH.problems)
-    found = expected_accuracy(arrays, 5, aggregations=AGGREGATIONS[:2] + (("best-of-k", "o"),))
+    found = expected_accuracy(arrays, 5, aggregations=(*AGGREGATIONS[:2], ("best-of-k", "o")))
     within(found["cot", None].right.mean(), TRUTH.chain_accuracy, error)
     majority = float(betabinom(5, TRUTH.alpha, TRUTH.beta).sf(2))  # 3 or more of 5, one wrong answer only
     within(found["self-consistency", None].right.mean(), majority, error)
@@ -143,6 +144,7 @@ def test_a_run_directory_of_the_truth_is_a_real_run(tmp_path: Path) -> None:
 
 
 def test_an_impossible_truth_is_refused() -> None:
-    for settings in ({"orm_auroc": 1.0}, {"alpha": 0.0}, {"fix": 1.5}, {"k": 0}):
+    wrong: tuple[dict[str, Any], ...] = ({"orm_auroc": 1.0}, {"alpha": 0.0}, {"fix": 1.5}, {"k": 0})
+    for settings in wrong:
         with pytest.raises(InputError):
-            SyntheticTruth(**settings)  # type: ignore[arg-type]
+            SyntheticTruth(**settings)
