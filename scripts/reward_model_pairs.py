@@ -2,7 +2,7 @@
 
 The same as ``magicore ablate reward-models DIR``.
 
-python scripts/reward_models.py DIR [--yes] [--offline] [--out DIR]     every option of `magicore ablate`
+python scripts/reward_model_pairs.py DIR [--yes] [--offline] [--out DIR]     every option of `magicore ablate`
 """
 
 from __future__ import annotations
