@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -27,6 +28,7 @@ from magicore.distributed.worker import Greeting, ShardWorker
 from magicore.errors import AuthenticationFailed, InputError, MagicoreError, MissingExtraError, StoreError
 from magicore.llms.base import Request
 from magicore.llms.scripted import ScriptedModel
+from magicore.runtime.budget import Halt
 from magicore.store.accounting import role_accounts
 from magicore.store.run_store import RunStore
 from reward_models import RewardModelError, Solution, StepScores
@@ -127,7 +129,7 @@ def answer(request: Request, index: int) -> str:
     return f"Step 1: {left} + {right} = {left + right + off}\nStep 2: The final answer is {left + right + off}."
 
 
-def go(out: Path | None, asked: Callable[[Request, int], str] = answer, **settings: Any) -> magicore.Run:
+def go(out: Path | None, asked: Callable[[Request, int], Any] = answer, **settings: Any) -> magicore.Run:
     options = {"k": 4, "iterations": 2, "orm": "likelihood", "prm": "arithmetic", "progress": False, **settings}
     problems = [
         Problem(id=f"p{i}", question=f"What is {i} plus {2 * i + 1}?", kind="number", answer=str(3 * i + 1))
@@ -199,6 +201,44 @@ def test_a_run_keeps_its_shards_whoever_goes_on_with_it(ray: StandIn, tmp_path: 
     found = go(tmp_path / "ray", mended, engine=RayCluster(workers=2))
     assert found.summary["failed"] == 0 and "p3" in again
     go(tmp_path / "alone")
+    for name in FILES:
+        assert (tmp_path / "alone" / name).read_bytes() == (tmp_path / "ray" / name).read_bytes()
+
+
+def test_ended_early_anywhere_and_gone_on_with_by_turns(ray: StandIn, tmp_path: Path) -> None:
+    """By a cluster, by one process, by a cluster: everything is asked for once, and the books agree."""
+    asked: Counter[str] = Counter()
+
+    def go_on(room: int, engine: str | RayCluster) -> magicore.Run:
+        halt = Halt()
+
+        async def limited(request: Request, index: int) -> str:
+            key = request.key
+            asked[f"{key.problem} {key.role} {key.instance} {key.round} {key.parent} {index}"] += 1
+            if asked.total() >= room:
+                halt.set()
+                await asyncio.sleep(0.5)  # until every worker has heard of it
+            return answer(request, index)
+
+        return go(tmp_path / "ray", limited, concurrency=1, halt=halt, engine=engine)
+
+    cluster = RayCluster(workers=2)
+    assert all(go_on(*step).interrupted for step in ((2, cluster), (9, "local"), (16, cluster)))
+    late = go_on(33, cluster)  # there are 28 first samples: in the second stage
+    assert late.interrupted and {result.stop for result in late.results} >= {"done", "budget"}
+    assert len(late.results) == N
+    assert not go_on(10**6, cluster).interrupted
+    assert set(asked.values()) == {1}
+    go(tmp_path / "alone", concurrency=1)
+    assert_same(tmp_path / "alone", tmp_path / "ray")
+
+
+def test_another_run_is_taken_over_by_force_alone(ray: StandIn, tmp_path: Path) -> None:
+    go(tmp_path / "ray", engine=RayCluster(workers=2))
+    with pytest.raises(StoreError, match="other settings"):
+        go(tmp_path / "ray", seed=1, k=5, engine=RayCluster(workers=2))
+    go(tmp_path / "ray", seed=1, k=5, engine=RayCluster(workers=2), force=True)
+    go(tmp_path / "alone", seed=1, k=5)
     for name in FILES:
         assert (tmp_path / "alone" / name).read_bytes() == (tmp_path / "ray" / name).read_bytes()
 

@@ -19,6 +19,8 @@ from magicore.store.run_store import RunStore
 
 SHARDS = "shards"
 _MARK = ".seen-by-workers"
+_HELD = "held-with-shards"
+"""What the run's store notes of how many completions it held when last put together with its shards'."""
 _NAME = re.compile(r"([1-9]\d*)-of-([1-9]\d*)", re.ASCII)
 
 
@@ -83,21 +85,25 @@ class ShardFolders:
         return self.parent / f"{shard.index}-of-{shard.count}"
 
     def seeded(self, config: RunConfig) -> None:
-        """Give shards that are begun now what the run's own store has: an earlier run paid for it.
+        """Give the shards what the run's own store has and they have not: one process, going on alone, paid for it.
 
         Raises:
             StoreError: a store cannot be read or written.
         """
         whole = _open(self.run)
         try:
-            if next(iter(whole.completion_rows()), None) is None:
-                return
-            for shard in self.shards:
+            if whole.completions_held() != (whole.get_state(_HELD) or 0):
+                for shard in self._begun():
+                    whole.absorb(self.folder(shard) / STORE)
+                    shutil.rmtree(self.folder(shard))
+            begun = self._begun()
+            for shard in self.shards if whole.completions_held() else ():
                 folder = self.folder(shard)
-                if not (folder / STORE).is_file():
+                if shard not in begun:
                     with open_directory(folder, replace(config, shard=str(shard))) as store:
                         store.absorb(self.run / STORE)
                     whole.note_absorbed(folder / STORE)
+            whole.put_state(_HELD, whole.completions_held())
         finally:
             whole.close()
 
@@ -109,11 +115,14 @@ class ShardFolders:
         """
         whole = _open(self.run)
         try:
-            for shard in self.shards:
-                if (self.folder(shard) / STORE).is_file():
-                    whole.absorb(self.folder(shard) / STORE)
+            for shard in self._begun():
+                whole.absorb(self.folder(shard) / STORE)
+            whole.put_state(_HELD, whole.completions_held())
         finally:
             whole.close()
+
+    def _begun(self) -> list[Shard]:
+        return [shard for shard in self.shards if (self.folder(shard) / STORE).is_file()]
 
     def abandoned(self, shard: Shard) -> None:
         """Let go of the lock file of a worker that has died, which on a network file system outlives it."""

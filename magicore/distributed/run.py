@@ -332,7 +332,7 @@ class _ClusterRun:
         )
 
     async def _merged(self, *, calibrate: bool) -> Merged:
-        return await asyncio.to_thread(
+        merged = await asyncio.to_thread(
             merge_runs,
             [self._folders.folder(shard) for shard in self._folders.shards],
             self._out,
@@ -341,6 +341,8 @@ class _ClusterRun:
             ended_early=True,
             wall_s=time.monotonic() - self._started,
         )
+        await asyncio.to_thread(self._folders.gathered)
+        return merged
 
     async def _early(self, stage: Stage) -> Run:
         """What a run that was ended between its stages has: everything paid for, and no results."""

@@ -193,6 +193,11 @@ class RunStore:
         """Note a JSON value under ``name``."""
         self._set_meta(f"state:{name}", json.dumps(value))
 
+    def completions_held(self) -> int:
+        """How many completions there are."""
+        ((found,),) = self._all("SELECT count(*) FROM completions")
+        return int(found)
+
     def absorb(self, path: Path) -> int:
         """Take over everything that another run's store has and this one has not.
 
