@@ -36,8 +36,6 @@ ENVIRONMENT = {
     "RAY_AUTH_MODE": "disabled",
     "PYTHONPATH": str(Path(__file__).parent),
 }
-os.environ.update(ENVIRONMENT)
-ray = pytest.importorskip("ray")
 # Ray's processes are started and left to themselves, and it warns of what newer ones will do.
 pytestmark = [
     pytest.mark.integration,
@@ -51,9 +49,15 @@ N = 8
 @pytest.fixture(scope="module", autouse=True)
 def cluster() -> Iterator[None]:
     """One Ray with room for two workers, for all runs of this module."""
-    ray.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False, object_store_memory=100_000_000)
-    yield
-    ray.shutdown()
+    with pytest.MonkeyPatch.context() as patches:
+        for name, value in ENVIRONMENT.items():  # some of it is read as Ray is imported
+            patches.setenv(name, value)
+        ray = pytest.importorskip("ray")
+        ray.init(
+            address="local", num_cpus=2, include_dashboard=False, log_to_driver=False, object_store_memory=100_000_000
+        )
+        yield
+        ray.shutdown()
 
 
 @dataclass(frozen=True, kw_only=True)
