@@ -28,7 +28,10 @@ myst_enable_extensions = ["deflist"]
 # A name that two packages have (CapabilityError) is linked to the first of them.
 suppress_warnings = ["ref.python"]
 autodoc_member_order = "bysource"
-autodoc_typehints = "none"
+autodoc_preserve_defaults = True
+autodoc_typehints = "signature"
+autodoc_typehints_format = "short"
+python_maximum_signature_line_length = 100
 autodoc_class_signature = "mixed"
 autodoc_default_options = {"members": True, "show-inheritance": True}
 napoleon_google_docstring = True

@@ -111,8 +111,9 @@ def check_command(arguments: list[str]) -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty working folder, and registries that are as they were afterwards."""
+    """An empty working folder; import path and registries are as they were afterwards."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
     for found in (registry.process_models, registry.outcome_models):
         monkeypatch.setattr(found, "_registered", dict(found._registered))
     return tmp_path
