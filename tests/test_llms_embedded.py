@@ -72,7 +72,7 @@ TEXTS = (
 @pytest.mark.timeout(600)
 def test_the_tokenizer_is_the_one_in_the_file(model: LocalModel) -> None:
     """Checked against byte-pair merging written out here over the file's own vocabulary."""
-    loaded = model._loaded_once()
+    loaded = model._load_now()
     tokens, merges = _vocabulary(GGUF)
     ids = {token: at for at, token in enumerate(tokens)}
     assert {token: ids[token] for token in SPECIAL_TOKENS} == SPECIAL_TOKENS
