@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
 from difficulty import RewardStats, batch_stats, load_calibration
-from magicore.api import as_source
 from magicore.config import RunConfig, load_config
-from magicore.errors import InputError, MagicoreError
+from magicore.errors import InputError
 from magicore.runtime.directory import CALIBRATION, CHAINS, CONFIG, RESULTS, SUMMARY
 from magicore.store.chain_rows import ChainRecord
 from magicore.store.files import read_chain_records, read_results, read_summary
+from magicore.store.reread import reread_problems
 from magicore.types import Problem, Result, ScoredChain
 
 
@@ -70,16 +70,14 @@ class FinishedRun:
         """The same run as if it had had its first ``count`` problems only; all for ``None``. Statistics stay."""
         if count is None or count >= len(self.results):
             return self
-        return FinishedRun(
-            path=self.path,
-            config=self.config,
-            problems=self.problems[:count],
+        kept = self.problems[:count]
+        return replace(
+            self,
+            problems=kept,
             results=self.results[:count],
             rounds=self.rounds[:count],
-            chains={problem.id: self.chains.get(problem.id, ()) for problem in self.problems[:count]},
-            stats=self.stats,
+            chains={problem.id: self.chains.get(problem.id, ()) for problem in kept},
             wall_s=None,
-            unread=self.unread,
         )
 
 
@@ -136,21 +134,11 @@ def _problems(
     config: RunConfig, results: Sequence[Result], given: Sequence[Problem] | None
 ) -> tuple[tuple[Problem, ...], str | None]:
     """The problems of the results, and why some of them are known from the results only."""
-    why: str | None = None
-    found: dict[str, Problem] = {problem.id: problem for problem in given or ()}
-    if not found and config.data is None:
-        why = "the run was given its problems from Python"
-    elif not found:
-        wanted = {result.id for result in results}
-        try:
-            found = {problem.id: problem for problem in as_source(None, config) if problem.id in wanted}
-        except MagicoreError as error:
-            why = str(error)
-        else:
-            if len(found) < len(results):
-                why = f"{config.data} no longer has every problem of the run"
-    known = tuple(found.get(result.id) or _from_result(result) for result in results)
-    return known, why
+    if given:
+        found, why = {problem.id: problem for problem in given}, None
+    else:
+        found, why = reread_problems(config, {result.id for result in results})
+    return tuple(found.get(result.id) or _from_result(result) for result in results), why
 
 
 def _from_result(result: Result) -> Problem:
@@ -162,4 +150,4 @@ def _with_own_stats(run: FinishedRun) -> FinishedRun:
     if all(value is None for value in combined):
         return run
     stats = batch_stats(combined)
-    return FinishedRun(**{**{name: getattr(run, name) for name in run.__dataclass_fields__}, "stats": stats})
+    return replace(run, stats=stats)

@@ -7,18 +7,10 @@ import time
 from types import TracebackType
 from typing import Self
 
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TaskID,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
+from rich.progress import TaskID
 
 from magicore.llms.calls import Call
+from magicore.report.bars import progress_bars
 from magicore.report.figures import Figures
 from magicore.runtime.observer import RunObserver
 from magicore.types import Problem, Result
@@ -32,17 +24,7 @@ class ProgressObserver(RunObserver):
     def __init__(self, title: str = "answered", *, shown: bool | None = None) -> None:
         self._title = title
         self._shown = sys.stderr.isatty() if shown is None else shown
-        self._progress = Progress(
-            TextColumn("{task.description:>10}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[figures]}"),
-            TimeElapsedColumn(),
-            TimeRemainingColumn(),
-            console=Console(stderr=True),
-            transient=True,
-            disable=not self._shown,
-        )
+        self._progress = progress_bars(shown=self._shown)
         self._sampled: TaskID | None = None
         self._answered: TaskID | None = None
         self._graded = self._correct = self._tokens = 0

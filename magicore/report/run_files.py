@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 from magicore.config import RunConfig, load_config
-from magicore.datasets import iter_problems
-from magicore.errors import InputError, MagicoreError, StoreError
+from magicore.errors import InputError, StoreError
 from magicore.evaluate import accuracy
 from magicore.runtime.directory import CHAINS, CONFIG, RESULTS, REVIEWS, STORE, SUMMARY, ended_state, prepared_state
 from magicore.store.accounting import RoleAccount, role_accounts
 from magicore.store.chain_rows import ChainRecord, read_chain_row
 from magicore.store.files import read_results, read_summary
 from magicore.store.json_lines import read_json_lines
+from magicore.store.reread import reread_problems
 from magicore.store.result_rows import ResultRecord
 from magicore.store.review_rows import read_review_row
 from magicore.store.run_store import RunStore
@@ -91,7 +91,7 @@ def read_run(directory: Path, label: str | None = None, *, chains: bool = True) 
     results = () if _empty(directory / RESULTS) else tuple(read_results(directory / RESULTS))
     summary = read_summary(directory / SUMMARY) if (directory / SUMMARY).is_file() else None
     found, logprobs = _chains(directory / CHAINS) if chains else (None, {})
-    problems, why = _problems(config, {record.result.id for record in results}) if chains else ({}, None)
+    problems, why = reread_problems(config, {record.result.id for record in results}) if chains else ({}, None)
     interrupted, doubt = _interrupted(directory)
     said = _remarks(summary, [record.result for record in results], interrupted=interrupted)
     return RunFiles(
@@ -204,19 +204,6 @@ def _reviews(path: Path) -> dict[str, list[Review]]:
         for where, row in read_json_lines(path):
             found.setdefault(str(row.get("problem")), []).append(read_review_row(row, where))
     return found
-
-
-def _problems(config: RunConfig, wanted: set[str]) -> tuple[dict[str, Problem], str | None]:
-    """The problems, read again from the run's data, or why they cannot be."""
-    if config.data is None:
-        return {}, "the run was given its problems from Python"
-    try:
-        found = iter_problems(config.data, kind=config.kind, fields=config.fields, offset=config.offset)
-        known = {problem.id: problem for problem in found if problem.id in wanted}
-    except MagicoreError as error:
-        return {}, str(error)
-    lost = len(wanted) - len(known)
-    return known, f"the run's data no longer has {lost:,} of its problems" if lost else None
 
 
 def _empty(path: Path) -> bool:

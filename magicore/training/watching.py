@@ -8,9 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-
+from magicore.report.bars import progress_bars
 from magicore.training.loop import CurvePoint
 
 FIGURE = "curve.png"
@@ -20,17 +18,7 @@ class TrainingBar:
     """A bar on stderr with loss, held-out figures and speed; nothing where stderr is no terminal."""
 
     def __init__(self, title: str, steps: int, *, shown: bool | None = None) -> None:
-        self._progress = Progress(
-            TextColumn("{task.description:>10}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[figures]}"),
-            TimeElapsedColumn(),
-            TimeRemainingColumn(),
-            console=Console(stderr=True),
-            transient=True,
-            disable=not (sys.stderr.isatty() if shown is None else shown),
-        )
+        self._progress = progress_bars(shown=sys.stderr.isatty() if shown is None else shown)
         self._task = self._progress.add_task(title, total=steps, figures="")
         self._held_out = ""
 
