@@ -129,7 +129,10 @@ def latency_server(latency: float) -> Iterator[str]:
         def log_message(self, *_: Any) -> None:
             """Nothing."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    class Server(ThreadingHTTPServer):
+        request_queue_size = 128  # a call that finds the queue full would connect a second or more later
+
+    server = Server(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
