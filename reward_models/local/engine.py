@@ -21,6 +21,7 @@ from reward_models.local.decoder import Kept, PackedDecoder, supports
 from reward_models.local.device import default_budget, is_out_of_memory
 from reward_models.local.heads import Score
 from reward_models.local.padded import padded_batches, read_batch
+from reward_models.local.processor import compute
 from reward_models.local.trie import pack, plant
 
 _LEAST_BUDGET = 64
@@ -60,16 +61,19 @@ class LocalEngine:
         Raises:
             CapabilityError: The memory does not even hold the smallest pack.
         """
-        found: list[dict[int, float]] = [{} for _ in readings]
         with self._lock:
-            while missing := [i for i, reading in enumerate(readings) if len(found[i]) < len(reading.reads)]:
-                try:
-                    for index, read, number in self._compute([readings[i] for i in missing]):
-                        found[missing[index]][read] = number
-                except (RuntimeError, MemoryError) as error:
-                    if not is_out_of_memory(error):
-                        raise
-                    self._halve(error)
+            return compute(lambda: self._raw_scores(readings), self.device)
+
+    def _raw_scores(self, readings: Sequence[Reading]) -> list[tuple[float, ...]]:
+        found: list[dict[int, float]] = [{} for _ in readings]
+        while missing := [i for i, reading in enumerate(readings) if len(found[i]) < len(reading.reads)]:
+            try:
+                for index, read, number in self._compute([readings[i] for i in missing]):
+                    found[missing[index]][read] = number
+            except (RuntimeError, MemoryError) as error:
+                if not is_out_of_memory(error):
+                    raise
+                self._halve(error)
         return [tuple(numbers[read] for read in range(len(numbers))) for numbers in found]
 
     def _halve(self, error: BaseException) -> None:

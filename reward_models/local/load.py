@@ -24,6 +24,7 @@ from reward_models.local.checkpoint import Checkpoint
 from reward_models.local.device import check_fits, choose_device, choose_format
 from reward_models.local.engine import LocalEngine, ReplicatedEngine
 from reward_models.local.heads import build_head
+from reward_models.local.processor import compute
 from reward_models.local.quantise import BITS, Quantize, check_quantize, quantisation
 from reward_models.local.resident import Part, ResidentEngine
 from reward_models.turns import Turns
@@ -108,12 +109,12 @@ def _part(family: Family, checkpoint: Checkpoint, placement: Placement, wanted: 
 
     def load() -> Any:
         check()
-        return _load_backbone(checkpoint, placement.quantize, dtype, "auto" if spread else device)
+        return compute(lambda: _load_backbone(checkpoint, placement.quantize, dtype, "auto" if spread else device))
 
     def build(backbone: Any) -> LocalEngine:
         last = next(reversed(list(backbone.parameters()))).device
         head = internlm2.native_head(family.head) if internlm2.is_internlm2(checkpoint.config) else family.head
-        score = build_head(head, checkpoint, backbone, last)
+        score = compute(lambda: build_head(head, checkpoint, backbone, last))
         return LocalEngine(backbone, score, fingerprint=fingerprint, budget=placement.budget)
 
     check()

@@ -25,10 +25,9 @@ def choose(
         top_ps: One a row, in (0, 1]: the nucleus is the fewest most likely tokens that have this probability together.
         draws: One a row; how often it is drawn from depends on this row alone.
     """
-    chosen = logits.argmax(-1)
     drawn = [row for row, temperature in enumerate(temperatures) if temperature > 0]
     if not drawn:
-        return _integers(chosen)
+        return _integers(logits.argmax(-1))
     every = len(drawn) == len(temperatures)
     rows = logits if every else logits[drawn]
     scale = torch.tensor([temperatures[row] for row in drawn], dtype=torch.float32, device=logits.device)
@@ -36,6 +35,7 @@ def choose(
     picked = _draw(probabilities, [top_ps[row] for row in drawn], [draws[row] for row in drawn])
     if every:
         return _integers(picked)
+    chosen = logits.argmax(-1)
     chosen[drawn] = picked
     return _integers(chosen)
 

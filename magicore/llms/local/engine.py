@@ -34,6 +34,7 @@ from magicore.llms.base import Message
 from magicore.llms.local.batch import Batch, Row, Wanted
 from magicore.llms.local.loading import LoadedModel
 from magicore.llms.local.prompts import Prompt, PromptReader, prompt_tokens
+from reward_models.local.processor import compute
 from reward_models.turns import Seat, Turns
 
 FIXED_ROWS = 16
@@ -116,6 +117,7 @@ class Engine:
         self._unload = unload
         self._work: _Work = _Alone() if deterministic else _Together(rows)
         self._turns = turns or Turns()
+        self._device = torch.device("cpu")
         self._inbox: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._seat: Seat | None = None
@@ -143,8 +145,8 @@ class Engine:
             thread.join()
 
     def _enter(self) -> None:
-        with torch.inference_mode(False):  # weights that are inference tensors could not be moved by another thread
-            loaded = self._load()
+        loaded = compute(self._load)
+        self._device = loaded.device
         self._work.begin(loaded)
 
     def _leave(self) -> None:
@@ -154,17 +156,16 @@ class Engine:
     def _run(self, seat: Seat) -> None:
         work = self._work
         late: list[Job] = []
-        with torch.inference_mode():
-            while True:
-                if not work.jobs:
-                    work.jobs.extend(late)
-                    late.clear()
-                arrived = self._arrived(wait=not work.jobs)
-                closing = None in arrived
-                jobs = [job for job in arrived if job is not None]
-                (late if work.jobs and seat.overdue else work.jobs).extend(jobs)
-                if closing or not self._turn(work, seat):
-                    break
+        while True:
+            if not work.jobs:
+                work.jobs.extend(late)
+                late.clear()
+            arrived = self._arrived(wait=not work.jobs)
+            closing = None in arrived
+            jobs = [job for job in arrived if job is not None]
+            (late if work.jobs and seat.overdue else work.jobs).extend(jobs)
+            if closing or not self._turn(work, seat):
+                break
         for job in [*work.drop(), *late]:
             job.fail(LanguageModelError("the model was closed"))
         work.end()
@@ -179,7 +180,7 @@ class Engine:
                 job.fail(_unloadable(error))
             return True
         try:
-            work.turn()
+            compute(lambda: _infer(work), self._device)
         except Exception as error:  # noqa: BLE001 - whatever it was, those who wait must hear of it
             for job in work.drop():
                 job.fail(LanguageModelError(f"sampling failed ({type(error).__name__}: {error})"))
@@ -196,6 +197,11 @@ class Engine:
         while not self._inbox.empty():
             found.append(self._inbox.get())
         return found
+
+
+def _infer(work: _Work) -> None:
+    with torch.inference_mode():
+        work.turn()
 
 
 def _unloadable(error: Exception) -> MagicoreError:

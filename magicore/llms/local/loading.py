@@ -31,6 +31,7 @@ from reward_models.errors import CheckpointError
 from reward_models.errors import MissingExtraError as MissingRewardExtraError
 from reward_models.local.adapter import Adapter, base_of, is_adapter
 from reward_models.local.device import check_fits
+from reward_models.local.processor import compute
 from reward_models.local.quantise import BITS, Quantize, quantisation
 
 DEVICES = ("auto", "cpu", "cuda", "mps")
@@ -149,7 +150,8 @@ def choose_dtype(name: str, device: torch.device, *, deterministic: bool) -> tor
         return torch.bfloat16 if torch.cuda.is_bf16_supported() else torch.float16
     if device.type == "mps":
         return torch.float16
-    return torch.bfloat16 if _seconds(torch.float32) > _WORTH_BF16 * _seconds(torch.bfloat16) else torch.float32
+    worth = compute(lambda: _seconds(torch.float32) > _WORTH_BF16 * _seconds(torch.bfloat16))
+    return torch.bfloat16 if worth else torch.float32
 
 
 def load(
