@@ -43,8 +43,9 @@ class TrainingConfig:
         checkpoint_every: Steps between two checkpoints.
         seed: Decides initial weights, order, dropout and the held-out problems.
         device: auto, cpu, cuda, mps.
-        precision: ``fp32``; ``bf16``: the frozen weights in bfloat16, the adapter in float32; ``autocast``: all weights
-            in float32, products in bfloat16; ``auto``: bf16 where the device is faster with it, else fp32.
+        precision: ``fp32``; ``bf16``: the frozen weights and all products in bfloat16, the adapter in float32;
+            ``autocast``: all weights in float32, products in bfloat16; ``auto``: bf16 where the device is faster with
+            it, else fp32.
         prompts: The prompt set that policies and refiners are trained in.
         adapter_dtype: How the adapter is written: float16 (half the size) or float32.
     """

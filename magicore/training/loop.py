@@ -3,8 +3,9 @@
 It is our own and no trainer of TRL's. TRL's SFT and reward trainers compute the whole vocabulary's logits (or scores)
 at every position and pad with a mask; here only positions that are read meet the head, and no mask is passed, so that
 attention takes its fast causal path. Measured on SmolLM2-135M at rank 16, four stories of 267 tokens, one core, tokens
-a second of processor time, against logits at all positions under a mask: 160 and 137 in bfloat16, 179 and 156 with
-autocast, 104 and 55 in float32. Reward models and policies also share one loop, one checkpoint and one curve.
+a second of processor time, against logits at all positions under a mask: 179 and 156 with autocast, 104 and 55 in
+float32. Frozen weights in bfloat16 and all products too make 1.11 times the speed of float32 weights under autocast
+(two cores with bfloat16 matrix units). Reward models and policies also share one loop, one checkpoint and one curve.
 Checkpoints are safetensors and JSON: nothing in them is unpickled.
 """
 
@@ -14,6 +15,7 @@ import json
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
@@ -87,6 +89,14 @@ def rate_at(step: int, steps: int, config: TrainingConfig) -> float:
     return config.learning_rate * (steps - step) / max(1, steps - rise)
 
 
+def products(trainee: Trainee, config: TrainingConfig, device: torch.device) -> AbstractContextManager[Any]:
+    """A block whose products, the adapter's own among them, are taken in bfloat16 where the frozen weights are in it or
+    the precision is ``autocast``.
+    """
+    mixed = config.precision == "autocast" or trainee.backbone.dtype == torch.bfloat16
+    return torch.autocast(device.type, torch.bfloat16, enabled=mixed)
+
+
 def total_steps(config: TrainingConfig, examples: int) -> int:
     """How many steps a run has."""
     return config.steps or max(1, math.ceil(config.epochs * examples / config.batch))
@@ -129,7 +139,7 @@ def fit(
         count = sum(len(example.reads) for example in batch)
         for part in micro_batches(batch, config.micro_tokens):
             ids, rows, columns, targets = padded(part, filler, device)
-            with torch.autocast(device.type, torch.bfloat16, enabled=config.precision == "autocast"):
+            with products(trainee, config, device):
                 loss = trainee.loss(trainee(ids, rows, columns), targets)
             loss.div(count).backward()
             lost += float(loss.detach())
@@ -186,7 +196,7 @@ def _measured(
     with torch.no_grad():
         for part in micro_batches(held_out, config.micro_tokens):
             ids, rows, columns, targets = padded(part, filler, device)
-            with torch.autocast(device.type, torch.bfloat16, enabled=config.precision == "autocast"):
+            with products(trainee, config, device):
                 values = trainee(ids, rows, columns)
                 lost += float(trainee.loss(values, targets))
             found += values.tolist() if graded else []

@@ -83,6 +83,7 @@ def train(
     from magicore.training.loop import fit, total_steps
     from magicore.training.trainee import frozen_dtype, open_trainee
     from magicore.training.watching import TrainingBar, draw_curve
+    from reward_models.local.processor import compute
 
     folder = Path(out)
     _prepare(folder, force=force)
@@ -92,7 +93,7 @@ def train(
         return _trained(folder, before, interrupted=False)
     if before is not None and before.get("key") != digest:
         raise InputError(f"{folder} holds a training with other settings or data; give another --out, or --force")
-    trainee = open_trainee(config)
+    trainee = compute(lambda: open_trainee(config))
     examples = make_examples(config, str(data), gold, trainee)
     if not examples.kept:
         reasons = ", ".join(f"{count} {reason}" for reason, count in examples.left_out.items()) or "it is empty"
@@ -117,11 +118,13 @@ def train(
     }
     write_whole(folder / RECIPE, [_json(recipe)])
     with TrainingBar(config.kind, steps, shown=progress) as bar:
-        curve = fit(trainee, trained, held_out, config, folder, key=digest, told=bar.told, stop=stop)
+        curve = compute(
+            lambda: fit(trainee, trained, held_out, config, folder, key=digest, told=bar.told, stop=stop)
+        )
     last = curve[-1]
     interrupted = last.step < steps
     if not interrupted:
-        _finish(folder, trainee, config, recipe, last)
+        compute(lambda: _finish(folder, trainee, config, recipe, last))
         draw_curve(curve, folder, config.kind)
     return _trained(folder, _read_recipe(folder) or recipe, interrupted=interrupted)
 
