@@ -95,7 +95,7 @@ class PromptReader:
             cache.update(keys[:, :, :common], values[:, :, :common], layer)
         rest = torch.tensor([tokens[common:]], device=device)
         positions = torch.arange(common, len(tokens), device=device)[None]
-        logits = forward(self._loaded, rest, positions, cache, mask=None)[0]
+        logits = forward(self._loaded, rest, positions, cache, mask=None)[0].float()
         held: list[Any] = cache.layers
         read = tuple((layer.keys, layer.values) for layer in held)
         if self._reuse:
@@ -124,7 +124,7 @@ class PromptReader:
 
 
 def forward(loaded: LoadedModel, tokens: torch.Tensor, positions: torch.Tensor, cache: Any, mask: Any) -> torch.Tensor:
-    """One pass; float32 logits after the last position of each row, ``[rows, vocabulary]``."""
+    """One pass; the logits after the last position of each row, ``[rows, vocabulary]``."""
     output = loaded.model(
         input_ids=tokens,
         position_ids=positions,
@@ -133,5 +133,5 @@ def forward(loaded: LoadedModel, tokens: torch.Tensor, positions: torch.Tensor, 
         logits_to_keep=1,
         **{loaded.cache_argument: cache},
     )
-    logits: torch.Tensor = output.logits[:, -1].float()
+    logits: torch.Tensor = output.logits[:, -1]
     return logits
