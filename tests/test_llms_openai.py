@@ -7,6 +7,7 @@ import json
 import socket
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from magicore.errors import (
     CapabilityError,
     ConnectionFailed,
     ContextExceeded,
+    InputError,
     LanguageModelError,
     PromptFiltered,
     RateLimited,
@@ -26,6 +28,7 @@ from magicore.errors import (
 )
 from magicore.llms.base import Generation, Request, Sampling, messages
 from magicore.llms.openai_compatible import EndpointOptions, OpenAICompatible
+from magicore.llms.room import Room
 from magicore.types import CallKey, Completion, Usage
 
 REQUEST = Request(messages=messages(("user", "What is 2 + 3?")), key=CallKey(problem="p", role="solver"))
@@ -358,6 +361,66 @@ def test_a_prefill_is_refused_elsewhere(models: Answer) -> None:
             ask(endpoint, request)
         assert endpoint.bodies == []
         assert only(ask(endpoint, request, prefill=True)).text == "5."
+
+
+# What is not sent
+
+
+def limited(text: str, answer: int) -> Request:
+    return replace(
+        REQUEST, messages=messages(("system", "Be brief."), ("user", text)), sampling=Sampling(max_tokens=answer)
+    )
+
+
+def test_what_cannot_fit_the_stated_context_is_refused_before_it_is_sent() -> None:
+    with serving([completion("a")]) as endpoint:
+        said = r"context of 20 tokens .* the prompt has at least 11, the answer may have 10; it was not asked"
+        with pytest.raises(ContextExceeded, match=said) as caught:
+            ask(endpoint, limited("word " * 9, 10), context=20)
+        assert (caught.value.retryable, caught.value.lost, endpoint.bodies) == (False, 0, [])
+        ask(endpoint, limited("word " * 8, 10), context=20)  # it may fit: the endpoint says whether it does
+        ask(endpoint, limited("word " * 9, 10))
+    assert len(endpoint.bodies) == 2
+
+
+def test_a_prefill_counts_and_an_endpoint_that_takes_no_limit_needs_room_for_the_prompt_alone() -> None:
+    request = replace(limited("word " * 8, 10), prefill="I begin")
+    unlimited = [
+        refusal("Unsupported parameter: 'max_tokens'", param="max_tokens", code="unsupported_parameter"),
+        refusal("Unsupported parameter: 'max_completion_tokens'", param="max_completion_tokens"),
+        completion("a"),
+    ]
+    with serving(unlimited) as endpoint:
+        with pytest.raises(ContextExceeded, match="at least 12, the answer may have 10"):
+            ask(endpoint, request, context=21, prefill=True)
+        assert endpoint.bodies == []
+        model = endpoint_model(endpoint, context=22)
+        use(model, lambda model: model.generate(limited("word " * 8, 10)))
+        assert "max_tokens" not in endpoint.bodies[-1]
+        with pytest.raises(ContextExceeded, match="at least 23, the answer may have 0"):
+            use(model, lambda model: model.generate(limited("word " * 21, 10)))
+
+
+def test_a_tokenizer_counts_exactly(tmp_path: Path) -> None:
+    tokenizers = pytest.importorskip("tokenizers")
+    letters = tokenizers.Tokenizer(tokenizers.models.BPE(vocab={"a": 0}, merges=[]))
+    letters.save(str(tmp_path / "tokenizer.json"))
+    with serving([completion("a")]) as endpoint:
+        request = replace(REQUEST, sampling=Sampling(max_tokens=10))
+        chosen = {"context": 20, "tokenizer": str(tmp_path)}
+        with pytest.raises(ContextExceeded, match="at least 11, the answer may have 10"):
+            ask(endpoint, replace(request, messages=messages(("system", "a"), ("user", "a" * 10))), **chosen)
+        assert endpoint.bodies == []
+        ask(endpoint, replace(request, messages=messages(("system", "a"), ("user", "a" * 9))), **chosen)
+    assert len(endpoint.bodies) == 1
+
+
+@pytest.mark.parametrize("wrong", [0, -1, True, "4096", 4096.0])
+def test_a_context_is_a_number_of_tokens(wrong: Any) -> None:
+    with pytest.raises(InputError, match=r"openai:m@url.*context is a whole number of tokens above 0, not"):
+        OpenAICompatible(name="openai:m@url", model="m", options=EndpointOptions(context=wrong))
+    with pytest.raises(InputError, match=r"tokenizer .* cannot be loaded"):
+        Room("openai:m@url", 10, "/nowhere/to/be/found")
 
 
 # What is said when it fails

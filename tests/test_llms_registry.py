@@ -108,12 +108,11 @@ def test_a_nickname_is_a_name_with_options() -> None:
         "urls": ["http://localhost:1/v1"],
         "extra_body": {"top_k": 20},
         "context": 8192,
-        "tokenizer": "my/tokenizer",
     }
     model = open_model("big", models={"big": table}, **RUN)
     assert isinstance(model, OpenAICompatible)
     assert model.name == "openai:my/model:8b@http://localhost:1/v1"
-    assert (model.model, model.options.extra_body, model.traits.context) == ("my/model:8b", {"top_k": 20}, 8192)
+    assert (model.model, model.options.extra_body, model.options.context) == ("my/model:8b", {"top_k": 20}, 8192)
     plain = open_model("openai:my/model:8b@http://localhost:1/v1")
     assert model.fingerprint != plain.fingerprint == ""
 
@@ -129,6 +128,7 @@ def test_a_nickname_is_a_name_with_options() -> None:
             {"name": "openai:m", "urls": "http://b/v1", "extra_bdy": {}},
             "no option 'extra_bdy'; did you mean 'extra_body'",
         ),
+        ({"name": "openai:m", "urls": "http://b/v1", "context": "8k"}, "context is a whole number of tokens above 0"),
         ({"name": "scripted", "temperature": 1}, "there is no option 'temperature'; it knows none"),
     ],
 )

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import magicore
+from fake_endpoint import completion, serving
 from family import PROBLEM, Script, answer, refused, solve, verdict
 from magicore.errors import ContextExceeded
 from magicore.llms.base import Generation, Message, Request
@@ -102,6 +105,22 @@ def test_a_question_alone_is_never_cut() -> None:
     script = Script({"solver": answer(72)})
     result = solve(SelfConsistency(k=2), script, models={"solver": SmallModel(script, 5)})
     assert result.stop == "failed" and result.error is not None and result.error.type == "ContextExceeded"
+
+
+def test_what_cannot_fit_the_context_in_a_model_s_table_is_shortened_before_it_is_sent() -> None:
+    long = f"{'word ' * 200}The final answer is 72."
+    settings: dict[str, Any] = {"method": "self-refine", "iterations": 1, "prompts": "raw", "max_tokens": 60}
+    sent, warned = [], []
+    for context in (300, 9000):
+        with serving([completion(long), completion(long), completion("The final answer is 72.")]) as endpoint:
+            table = {"name": "openai:m", "urls": [endpoint.url], "context": context}
+            run = magicore.solve_batch(["How many?"], model="m", models={"m": table}, progress=False, **settings)
+        assert run.results[0].answer == "72" and len(endpoint.bodies) == 3
+        prompts = [[message["content"] for message in body["messages"]] for body in endpoint.bodies]
+        sent.append(max(len(" ".join(texts).split()) for texts in prompts))
+        warned.append(any("was shortened to fit the context of openai:m" in text for text in run.results[0].warnings))
+    assert sent[0] + 60 <= 300 < sent[1] + 60
+    assert warned == [True, False]
 
 
 def test_what_never_fits_fails_by_itself() -> None:

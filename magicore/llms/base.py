@@ -86,7 +86,6 @@ class Traits:
         remote: Whether its calls go to a server, so that they may cost money, fail and be retried.
         max_n: The most samples to ask for in one request; ``None``: as many as are wanted.
         concurrency: The most samples to have in flight; ``None``: found by trying (see ``limiter``).
-        context: The most tokens that prompt and completion may have together, where known.
         by_problem: Whether its answers depend on the problem's id and not on the messages alone, so that equal
             questions must not share samples.
     """
@@ -94,7 +93,6 @@ class Traits:
     remote: bool = False
     max_n: int | None = None
     concurrency: int | None = None
-    context: int | None = None
     by_problem: bool = False
 
 

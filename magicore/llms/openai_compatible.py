@@ -24,6 +24,7 @@ from magicore.llms.faults import connection_failed, refused_parameters, status_e
 from magicore.llms.identity import request_seed
 from magicore.llms.profile import EndpointProfile
 from magicore.llms.replies import UnreadableReply, read_reply
+from magicore.llms.room import Room
 from magicore.llms.streams import gather_stream
 from magicore.llms.transport import pooled_client, post_json
 from reward_models.names import holds_secret
@@ -52,8 +53,10 @@ class EndpointOptions:
         prefill: Whether the endpoint continues an assistant message; by default it is asked what server it is, once.
         max_n: The most samples to ask for in one call; by default 16, and fewer where the endpoint gives fewer.
         concurrency: The most samples to have in flight; by default found by trying.
-        context: The most tokens of prompt and completion, where known.
-        tokenizer: The Hub id or folder of the model's tokenizer, for counting tokens again.
+        context: The most tokens of prompt and completion together. A request that cannot fit is refused here, before it
+            is sent; see :class:`~magicore.llms.room.Room`.
+        tokenizer: The Hub id or folder of the model's tokenizer, for counting tokens: of what ``context`` has to hold,
+            and again by ``magicore tokens --recount``.
         azure_version: The API version of an Azure endpoint, whose URL is then the resource's.
     """
 
@@ -88,7 +91,9 @@ class OpenAICompatible:
         options: How to talk to it.
 
     Raises:
-        InputError: The address holds a key or password, which messages would show.
+        InputError: The address holds a key or password, which messages would show; or the context or its tokenizer is
+            none.
+        MissingExtraError: Context and tokenizer are given, and the package that counts tokens is not installed.
     """
 
     def __init__(
@@ -112,8 +117,9 @@ class OpenAICompatible:
             remote=True,
             max_n=self.options.max_n,
             concurrency=self.options.concurrency,
-            context=self.options.context,
         )
+        context = self.options.context
+        self._room = None if context is None else Room(name, context, self.options.tokenizer)
         self._own = url is None
         self._key = api_key or ""
         self._prefill = self.options.prefill
@@ -143,6 +149,7 @@ class OpenAICompatible:
 
         Raises:
             CapabilityError: Log-probabilities or a prefill are required and the endpoint has none.
+            ContextExceeded: Prompt and answer cannot fit the context that is stated, and nothing was sent.
             LanguageModelError: The call failed; see the kinds in :mod:`magicore.errors`.
         """
         if not request.indices:
@@ -189,6 +196,8 @@ class OpenAICompatible:
 
         while True:
             body = self._body(request, prefill=prefill)
+            if self._room is not None:
+                self._room.check((message["content"] for message in body["messages"]), _answer_limit(body))
             try:
                 return await self._send(body), body.get("seed")
             except openai.APIStatusError as error:
@@ -226,8 +235,8 @@ class OpenAICompatible:
         return body | dict(self.options.extra_body)
 
     async def _send(self, body: dict[str, Any]) -> Any:
-        limit: int = body.get("max_tokens", body.get("max_completion_tokens", 0))
-        if self.options.stream if self.options.stream is not None else limit > STREAM_FROM_TOKENS:
+        long = _answer_limit(body) > STREAM_FROM_TOKENS
+        if self.options.stream if self.options.stream is not None else long:
             body = {**body, "stream": True, "stream_options": {"include_usage": True}}
             return await self._receive_stream(body)
         response = await self._post(body)
@@ -365,6 +374,12 @@ class OpenAICompatible:
             request.headers["api-key"] = self._key
         else:
             request.headers["authorization"] = f"Bearer {self._key or _NO_KEY}"
+
+
+def _answer_limit(body: Mapping[str, Any]) -> int:
+    """The most tokens that a request lets an answer have; 0 where it says nothing."""
+    limit: int = body.get("max_tokens", body.get("max_completion_tokens", 0))
+    return limit
 
 
 def _is_loopback(url: str) -> bool:

@@ -1,4 +1,4 @@
-"""The tokenizers of models that answer elsewhere, for counting their tokens again."""
+"""The tokenizers of models that answer elsewhere, for counting their tokens here."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def token_counter(name: str) -> Callable[[str], int]:
     try:
         from tokenizers import Tokenizer
     except ModuleNotFoundError as error:
-        raise MissingExtraError("counting tokens again needs tokenizers: pip install 'magicore[local]'") from error
+        raise MissingExtraError("counting tokens needs tokenizers: pip install 'magicore[local]'") from error
     path = Path(name)
     file = path / "tokenizer.json" if path.is_dir() else path
     try:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from magicore.errors import CapabilityError, MagicoreError
-from magicore.llms.base import Generation, Request, Traits
+from magicore.llms.base import Generation, Request
 from magicore.llms.identity import content_key
 from magicore.llms.local.batch import Row, Wanted
 from magicore.llms.local.checking import self_check
@@ -31,7 +31,6 @@ class LocalModel:
         name: The model as the user named it.
         fingerprint: What decides its samples besides: checkpoint, precision, whether batches are fixed.
         load: Loads it; called in the worker thread with the first request.
-        context: The most tokens it reads, where known beforehand.
         rows: The most chains in one batch.
         deterministic: Whether sample i must not depend on what else is sampled.
         turns: The floor, where models take turns on one device: the model is loaded in its turns alone.
@@ -44,7 +43,6 @@ class LocalModel:
         name: str,
         fingerprint: str,
         load: Callable[[], LoadedModel],
-        context: int | None = None,
         rows: int = ROWS,
         deterministic: bool = False,
         turns: Turns | None = None,
@@ -52,7 +50,6 @@ class LocalModel:
     ) -> None:
         self.name = name
         self.fingerprint = fingerprint
-        self.traits = Traits(context=context)
         self.check_room = check_room
         self._load = load
         self._loaded: LoadedModel | None = None
