@@ -4,7 +4,8 @@ models, on held-out problems of three generated families.
     python scripts/headline.py WORK                          three families, 100 problems each, k = 16, 3 rounds
     python scripts/headline.py WORK --families stories --n 20 --k 8 --iterations 1
 
-The same command goes on where it stopped. Tables and figures are written to WORK/headline.
+The same command goes on where it stopped. Tables and figures are written to WORK/headline. Completion tokens are what a
+method generates; tokens are these, its prompts, and what the reward models read.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from rich.console import Console
 
 from magicore.ablations.headline import Headline, headline
 from magicore.ablations.study import write_study
+from magicore.errors import MagicoreError
 from magicore.report.study_tables import show_study
+from reward_models.errors import RewardModelError
 
 
 def main() -> None:
@@ -32,20 +35,24 @@ def main() -> None:
     parser.add_argument("--model", default="embedded", help="policy; also hf:FOLDER")
     parser.add_argument("--orm", default="embedded", help="outcome reward model")
     parser.add_argument("--prm", default="embedded", help="process reward model")
+    parser.add_argument("--prompts", default=plan.settings["prompts"], help="prompt set")
+    parser.add_argument("--max-tokens", type=int, default=plan.settings["max_tokens"], help="of a completion")
     asked = parser.parse_args()
-    settings = {**plan.settings, "model": asked.model, "orm": asked.orm, "prm": asked.prm}
-    chosen = Headline(
-        families=tuple(asked.families),
-        n=asked.n,
-        k=asked.k,
-        iterations=asked.iterations,
-        seed=asked.seed,
-        settings=settings,
-    )
-    console = Console(highlight=False, soft_wrap=True)
-    study = headline(asked.work, chosen, say=console.print)
-    write_study(study, asked.work / "headline")
-    show_study(study, console)
+    console = Console(highlight=False, soft_wrap=True, markup=False)
+    try:
+        chosen = Headline(
+            families=tuple(asked.families),
+            n=asked.n,
+            k=asked.k,
+            iterations=asked.iterations,
+            seed=asked.seed,
+            settings={name: getattr(asked, name) for name in plan.settings},
+        )
+        study = headline(asked.work, chosen, say=console.print)
+        show_study(study, console)
+        write_study(study, asked.work / "headline")
+    except (MagicoreError, RewardModelError) as error:
+        raise SystemExit(f"error: {error}") from error
 
 
 if __name__ == "__main__":

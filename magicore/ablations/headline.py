@@ -8,7 +8,8 @@ read off one run of three times as many chains.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,7 +19,7 @@ from difficulty.ties import BoolArray, FloatArray
 from magicore.ablations.arms import Arm, arm_runs, run_spent
 from magicore.ablations.drawing import frontier_scatter
 from magicore.ablations.finished import FinishedRun, read_run
-from magicore.ablations.initial_cost import FirstCosts
+from magicore.ablations.initial_cost import FIRST_ROLES, FirstCosts
 from magicore.ablations.iterations import answers_by_round
 from magicore.ablations.options import Options, agree
 from magicore.ablations.round_cost import round_costs
@@ -26,11 +27,14 @@ from magicore.ablations.statistics import SHOWN, Luck, Scored, arm_points, arm_r
 from magicore.ablations.study import Study, StudyFigure, StudyTable
 from magicore.ablations.subsets import Aggregation
 from magicore.ablations.trajectories import RoundArrays, chosen_right, initial_arrays, round_arrays, trajectories
-from magicore.api import solve_batch
-from magicore.errors import MagicoreError
+from magicore.api import make_config, solve_batch
+from magicore.config import load_config
+from magicore.datasets.families import FAMILIES
+from magicore.errors import InputError, MagicoreError, UnknownNameError
 from magicore.evaluate import Comparison, compare, correctness
 from magicore.evaluate.axes import AXIS_LABELS, Axis, Spent, frontier_rows
 from magicore.evaluate.ranking import auroc
+from magicore.runtime.directory import CONFIG
 from magicore.voting import vote_table
 
 NAME: Final = "headline"
@@ -61,6 +65,10 @@ class Headline:
         k: Chains of every method; the wide rivals have three times as many.
         iterations: Rounds of MAgICoRe and of refining everything, at the most.
         settings: Models, prompts and sampling of all runs.
+
+    Raises:
+        UnknownNameError: There is no such family; suggests a near one.
+        InputError: There is no family, or one twice, or a number is below 1.
     """
 
     families: tuple[str, ...] = ("stories", "dates", "units")
@@ -70,12 +78,34 @@ class Headline:
     iterations: int = 3
     settings: Mapping[str, Any] = field(default_factory=lambda: dict(EMBEDDED))
 
+    def __post_init__(self) -> None:
+        for name in self.families:
+            if name not in FAMILIES:
+                near = get_close_matches(name, FAMILIES, n=1)
+                hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(FAMILIES)}"
+                raise UnknownNameError(f"no generated family {name!r}; {hint}")
+        if not self.families or len(set(self.families)) < len(self.families):
+            raise InputError(f"families are named once each, at least one: got {', '.join(self.families) or 'none'}")
+        for name in ("n", "k", "iterations"):
+            if getattr(self, name) < 1:
+                raise InputError(f"{name} is at least 1, got {getattr(self, name)}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Counted(Scored):
+    """An arm that also knows the tokens it generated, without those of the prompts it read; ``None`` if unknown.
+
+    ``spent.generation_tokens`` counts both. A refinement reads much and writes little, so that the two differ.
+    """
+
+    completion_tokens: float | None = None
+
 
 @dataclass(frozen=True, kw_only=True)
 class Family:
     """One family's arms, and figures that explain them."""
 
-    arms: Mapping[str, Scored]
+    arms: Mapping[str, Counted]
     explained: Mapping[str, Any]
 
 
@@ -87,22 +117,24 @@ def headline(work: Path, plan: Headline, *, luck: Luck | None = None, say: Calla
         MagicoreError: As :func:`magicore.solve_batch`.
     """
     luck = luck or Luck()
-    found: dict[str, Family] = {}
-    for family in plan.families:
-        found[family] = _family(work, family, plan, say)
-    return headline_study(found, plan, luck)
+    return headline_study({family: _family(work, family, plan, say) for family in plan.families}, plan, luck)
 
 
 def headline_study(found: Mapping[str, Family], plan: Headline, luck: Luck) -> Study:
     """The tables and figures of families that are done."""
     own = rounds_name("magicore", plan.iterations)
     pooled = found if len(found) < 2 else {**found, "all": _pooled(found)}
-    rows = [{"family": name, **row} for name, family in pooled.items() for row in arm_rows(family.arms, own, luck)]
+    rows = [
+        {"family": name, **row, "completion_tokens": family.arms[row["method"]].completion_tokens}
+        for name, family in pooled.items()
+        for row in arm_rows(family.arms, own, luck)
+    ]
     aims = [row for name, family in pooled.items() for row in aim_rows(name, family.arms, own, plan, luck)]
     frontier = [
         {"family": name, **row} for name, family in pooled.items() for row in frontier_rows(arm_points(family.arms))
     ]
-    met = [row for row in aims if row["met"]]
+    apart = [row for row in aims if row["family"] in found]
+    met = [row for row in apart if row["met"]]
     return Study(
         name=NAME,
         tables=(
@@ -110,7 +142,7 @@ def headline_study(found: Mapping[str, Family], plan: Headline, luck: Luck) -> S
                 name="methods",
                 title=f"Methods on {plan.n} held-out problems of each family, compared with {own}",
                 rows=tuple(rows),
-                shown=("family", "method", *SHOWN),
+                shown=("family", "method", *SHOWN, "completion_tokens"),
             ),
             StudyTable(
                 name="aim", title=f"{own} against its rivals (met: above, p < {LEVEL}, McNemar)", rows=tuple(aims)
@@ -139,8 +171,16 @@ def headline_study(found: Mapping[str, Family], plan: Headline, luck: Luck) -> S
             )
             for name in pooled
         ),
-        remarks=(f"{len(met)} of {len(aims)} comparisons of the aim are met",),
-        notes={**luck.notes, "families": list(plan.families), "problems": plan.n, "problem_seed": plan.seed},
+        remarks=(f"{len(met)} of {len(apart)} comparisons of the aim are met, each family's alone",),
+        notes={
+            **luck.notes,
+            "families": list(plan.families),
+            "problems": plan.n,
+            "problem_seed": plan.seed,
+            "k": plan.k,
+            "iterations": plan.iterations,
+            "settings": dict(plan.settings),
+        },
     )
 
 
@@ -149,8 +189,11 @@ def rounds_name(method: str, rounds: int) -> str:
     return f"{method}, {rounds} {'round' if rounds == 1 else 'rounds'}"
 
 
-def aim_rows(family: str, arms: Mapping[str, Scored], own: str, plan: Headline, luck: Luck) -> list[dict[str, Any]]:
-    """MAgICoRe against each rival of the aim: the paired test, and its generated tokens as a share of the rival's."""
+def aim_rows(family: str, arms: Mapping[str, Counted], own: str, plan: Headline, luck: Luck) -> list[dict[str, Any]]:
+    """MAgICoRe against each rival of the aim: the paired test, and its tokens as a share of the rival's.
+
+    ``completion_ratio`` is that of generated tokens, ``token_ratio`` of those together with the prompts'.
+    """
     rivals = (f"self-consistency, k = {3 * plan.k}", f"best-of-k, k = {3 * plan.k}", "self-refine+sc")
     rows: list[dict[str, Any]] = []
     for rival in rivals:
@@ -161,7 +204,6 @@ def aim_rows(family: str, arms: Mapping[str, Scored], own: str, plan: Headline, 
             seed=luck.seed,
             confidence=luck.confidence,
         )
-        ours, theirs = arms[own].spent.generation_tokens, arms[rival].spent.generation_tokens
         rows.append(
             {
                 "family": family,
@@ -174,16 +216,21 @@ def aim_rows(family: str, arms: Mapping[str, Scored], own: str, plan: Headline, 
                 "only_magicore": made.only_method,
                 "only_rival": made.only_baseline,
                 "p_value": made.p_value,
-                "token_ratio": ours / theirs if ours and theirs else None,
+                "completion_ratio": _ratio(arms[own].completion_tokens, arms[rival].completion_tokens),
+                "token_ratio": _ratio(arms[own].spent.generation_tokens, arms[rival].spent.generation_tokens),
                 "met": made.difference > 0 and made.p_value < LEVEL,
             }
         )
     return rows
 
 
+def _ratio(ours: float | None, theirs: float | None) -> float | None:
+    return None if ours is None or not theirs else ours / theirs
+
+
 def _family(work: Path, family: str, plan: Headline, say: Callable[[str], None]) -> Family:
     """Run a family's methods, or read those that are done."""
-    say(f"{family}: magicore, k = {plan.k}, {plan.iterations} rounds")
+    say(f"{family}: {rounds_name('magicore', plan.iterations)}, k = {plan.k}")
     base = _base(work / family, family, plan)
     wide_name, everything = "wide", "refine everything"
     arms = [
@@ -198,13 +245,17 @@ def _family(work: Path, family: str, plan: Headline, say: Callable[[str], None])
         runs |= arm_runs(base, [arm], Options(consent=agree)).runs
     wide, uniform = runs[wide_name], runs[everything]
     scored = {
-        **sampled(wide, plan.k),
+        **sampled(wide, base, plan.k),
         **{
-            name: Scored(right=correctness(runs[name].results), spent=run_spent(runs[name], base))
+            name: Counted(
+                right=correctness(runs[name].results),
+                spent=run_spent(runs[name], base),
+                completion_tokens=_written(runs[name], runs[name].last_round),
+            )
             for name in ("self-refine+sc", "mars")
         },
-        **by_rounds(uniform, everything),
-        **by_rounds(base, "magicore"),
+        **by_rounds(uniform, everything, plan.iterations),
+        **by_rounds(base, "magicore", plan.iterations),
     }
     return Family(arms=scored, explained=explained(base, uniform, wide, plan.k))
 
@@ -212,15 +263,22 @@ def _family(work: Path, family: str, plan: Headline, say: Callable[[str], None])
 def _base(path: Path, family: str, plan: Headline) -> FinishedRun:
     data = f"gen:{family}:{plan.n}:{plan.seed}:test"
     options = {"k": plan.k, "iterations": plan.iterations}
-    run = solve_batch(data, method="magicore", options=options, out=path, **plan.settings)
-    if run.interrupted:
+    config = make_config(None, {**plan.settings, "data": data, "method": "magicore", "options": options})
+    if (path / CONFIG).is_file():
+        found = load_config(path / CONFIG, {})
+        if names := [one.name for one in fields(config) if getattr(found, one.name) != getattr(config, one.name)]:
+            raise InputError(f"{path} holds runs of another plan ({', '.join(names)} differ); give another folder")
+    if solve_batch(None, config, out=path).interrupted:
         raise MagicoreError(f"interrupted in {path}; the same command goes on from here")
     return read_run(path)
 
 
-def sampled(wide: FinishedRun, k: int) -> dict[str, Scored]:
-    """One chain, and each rival that only samples with the first ``k`` and with all chains of a run."""
-    arrays, costs = initial_arrays(wide), FirstCosts.of(wide)
+def sampled(wide: FinishedRun, base: FinishedRun, k: int) -> dict[str, Counted]:
+    """One chain, and each rival that only samples with the first ``k`` and with all chains of a run.
+
+    What they cost is what runs of their own would have paid: ``wide`` has its first chains from ``base``'s store.
+    """
+    arrays, costs = initial_arrays(wide), _alone(wide, base)
     width = arrays.table.classes.shape[1]
     found = {"cot": _first(wide, arrays, costs, ("cot", None), 1)}
     for name, aggregation in SAMPLED:
@@ -229,27 +287,64 @@ def sampled(wide: FinishedRun, k: int) -> dict[str, Scored]:
     return found
 
 
-def _first(run: FinishedRun, arrays: RoundArrays, costs: FirstCosts, aggregation: Aggregation, k: int) -> Scored:
+def _alone(wide: FinishedRun, base: FinishedRun) -> FirstCosts:
+    """The costs of a run that went on drawing where another's store ended, as if it had drawn everything.
+
+    Its time is longer by that of the chains it found. Where one call draws all chains of a problem, its second call
+    for the rest paid for the prompt once more, which is taken off; where every chain is a call, nothing is.
+    """
+    first, costs = FirstCosts.of(base), FirstCosts.of(wide)
+    costs = replace(costs, wall_s=run_spent(wide, base).wall_s)
+    if sum(one.usage.calls for one in costs.solving) >= costs.chains:
+        return costs
+    written = [replace(one, usage=replace(one.usage, prompt=0, calls=0)) for one in costs.solving]
+    asked = [replace(one, usage=replace(one.usage, completion=0, reasoning=0)) for one in first.solving]
+    solving = (*written, *asked)
+    return replace(costs, solving=solving, generated=sum(one.usage.total for one in solving))
+
+
+def _first(run: FinishedRun, arrays: RoundArrays, costs: FirstCosts, aggregation: Aggregation, k: int) -> Counted:
     votes = vote_table(arrays.table.first(k), *aggregation)
     right = chosen_right(arrays.right[:, :k], votes.chosen)
-    return Scored(
+    written = _written(run, 0)
+    return Counted(
         right={r.id: bool(v) for r, v in zip(run.results, right, strict=True)},
         spent=costs.of_aggregation(k, *aggregation),
+        completion_tokens=None if written is None else written * min(1.0, k * costs.problems / max(1, costs.chains)),
     )
 
 
-def by_rounds(run: FinishedRun, name: str) -> dict[str, Scored]:
-    """The run's answers after each of its rounds, the first sampling left out, with what they cost up to there."""
+def by_rounds(run: FinishedRun, name: str, rounds: int) -> dict[str, Counted]:
+    """The run's answers after each of ``rounds`` rounds, the first sampling left out, with what they cost up to there.
+
+    After the last round that any problem needed, later ones change nothing and cost nothing.
+    """
     taken = trajectories(run)
     right, costs = answers_by_round(run, taken), round_costs(run)
     gone = np.cumsum([one.reached for one in taken.rounds], axis=0) - 1
     everyone = np.ones(taken.n, dtype=np.bool_)
-    return {
-        rounds_name(name, number): Scored(
-            right=dict(zip(taken.ids, right[number].tolist(), strict=True)), spent=costs.of(gone[number], everyone)
+    found: dict[str, Counted] = {}
+    for number in range(1, rounds + 1):
+        at = min(number, len(right) - 1)
+        answers = dict(zip(taken.ids, right[at].tolist(), strict=True))
+        found[rounds_name(name, number)] = Counted(
+            right=answers, spent=costs.of(gone[at], everyone), completion_tokens=_written(run, at)
         )
-        for number in range(1, len(right))
-    }
+    return found
+
+
+def _written(run: FinishedRun, number: int) -> float | None:
+    """Tokens generated up to a round: the first chains', and of all others the share of the chains refined up to it."""
+    total = 0.0
+    for result in run.results:
+        spent = [one for one in result.usage if one.role not in ("orm", "prm", "judge")]
+        if any(one.usage.unmetered for one in spent):
+            return None
+        first = sum(one.usage.completion for one in spent if one.role in FIRST_ROLES)
+        later = [record.scored.chain.round for record in run.chains.get(result.id, ()) if record.scored.chain.round > 0]
+        share = sum(at <= number for at in later) / len(later) if later else 1.0
+        total += first + (sum(one.usage.completion for one in spent) - first) * share
+    return total
 
 
 def explained(base: FinishedRun, uniform: FinishedRun, wide: FinishedRun, k: int) -> dict[str, Any]:
@@ -293,7 +388,7 @@ def _right_by_chain(run: FinishedRun) -> dict[str | None, bool]:
     for name, records in run.chains.items():
         chains = [one.scored for one in records]
         right = round_arrays([run.by_id[name]], [chains]).right[0]
-        found |= {one.chain.id: bool(value) for one, value in zip(chains, right, strict=False)}
+        found |= {one.chain.id: bool(value) for one, value in zip(chains, right, strict=True)}
     return found
 
 
@@ -309,11 +404,17 @@ def _share(values: BoolArray) -> float | None:
 def _pooled(found: Mapping[str, Family]) -> Family:
     """All families as one, over the arms that all of them have."""
     names = [name for name in next(iter(found.values())).arms if all(name in one.arms for one in found.values())]
-    arms: dict[str, Scored] = {}
+    arms: dict[str, Counted] = {}
     for name in names:
         parts = [one.arms[name] for one in found.values()]
         right = {problem: value for part in parts for problem, value in part.right.items()}
-        arms[name] = Scored(right=right, spent=sum_spent([part.spent for part in parts]))
+        written = [part.completion_tokens for part in parts]
+        known = [value for value in written if value is not None]
+        arms[name] = Counted(
+            right=right,
+            spent=sum_spent([part.spent for part in parts]),
+            completion_tokens=sum(known) if len(known) == len(written) else None,
+        )
     return Family(arms=arms, explained={})
 
 
