@@ -7,6 +7,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -260,6 +261,39 @@ def test_taking_turns_gives_the_same_bytes_with_one_model_at_a_time_and_far_fewe
     calls = sum(entry.usage.calls for result in run.results for entry in result.usage)
     assert loads.most == 1
     assert 6 <= loads.count <= calls / 6  # sampling, scores; reviews and refinements, scores: twice three models
+
+
+def test_a_gateway_s_models_take_turns_and_answer_the_same(
+    folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("fastapi")
+    pytest.importorskip("prometheus_client")
+    from gateways import ask, gateway
+
+    def answered(placement: str) -> list[str]:
+        with gateway(
+            model=f"hf:{folders['policy']}",
+            orm=f"sequence-classification:{folders['orm']}",
+            prm=f"trl-prm:{folders['prm']}",
+            max_tokens=6,
+            deterministic=True,
+            dtype="float32",
+            device="cpu",
+            placement=placement,
+        ) as url:
+
+            def one(at: int) -> str:
+                fields = {"model": "magicore:k=2,router=hard,iterations=1", "seed": 3, "magicore": {"kind": "number"}}
+                [choice] = ask(url, f"What is {at} + {at}?", **fields).json()["choices"]
+                return f"{choice['message']['content']} {choice['magicore']['chain'].partition('/')[2]}"
+
+            with ThreadPoolExecutor(4) as several:
+                return list(several.map(one, range(4)))
+
+    together = answered("together")
+    loads = Loads(monkeypatch)
+    assert answered("phased") == together and len(set(together)) == 4
+    assert loads.most == 1 and loads.count >= 3
 
 
 def test_weights_wait_in_the_processors_memory_where_it_is_another_one(

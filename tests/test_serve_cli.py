@@ -101,6 +101,7 @@ def test_the_key_comes_from_the_environment() -> None:
         (["--orm", "likelihod"], "likelihood"),
         (["--calibration", "absent.json"], "calibration"),
         (["-o", "kk=3"], "no method has an option 'kk'"),
+        (["--placement", "apart"], "placement is together, phased, cpu-rewards, and 'apart' is none"),
         (["--grace", "0"], "grace_s must be above 0"),
         (["--budget", "problem.pages=3"], "there is no budget"),
     ],
@@ -114,6 +115,17 @@ def test_mistakes_are_one_sentence(
     assert ended.value.code == 1
     error = capsys.readouterr().err
     assert error.startswith("error: ") and error.count("\n") == 1 and said in error
+
+
+def test_the_placement_is_the_engine_s(monkeypatch: pytest.MonkeyPatch) -> None:
+    served: list[Any] = []
+    monkeypatch.setattr("magicore.serve.server.run_server", lambda app, **_: served.append(app.state.gateway.config))
+    for options in ([], ["--placement", "phased"], ["--placement", "cpu-rewards"]):
+        monkeypatch.setattr(sys, "argv", ["magicore", "serve", "--model", "scripted", *options])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        assert not ended.value.code
+    assert [config.placement for config in served] == ["together", "phased", "cpu-rewards"]
 
 
 def test_calibrate_writes_what_serve_routes_by(

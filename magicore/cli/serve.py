@@ -53,6 +53,7 @@ def serve(
     deterministic: opt.Deterministic = None,
     device: opt.Device = None,
     dtype: opt.Dtype = None,
+    placement: opt.Placement = None,
     budget: opt.BudgetOption = None,
     concurrency: Annotated[int, typer.Option("--concurrency", min=1, help="Requests worked on at once.")] = 64,
     waiting: Annotated[int, typer.Option("--waiting", min=0, help="Requests that may wait; more get a 429.")] = 1024,
@@ -111,6 +112,7 @@ def serve(
             "deterministic": deterministic,
             "device": device,
             "dtype": dtype,
+            "placement": placement,
             "cache": cache,
             "budget": opt.numbers(budget, "--budget"),
         }
