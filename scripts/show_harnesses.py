@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import magicore
+from magicore.datasets import generate
 from magicore.store.run_store import RunStore
 from magicore.testing.hostile import endpoint_process
 
@@ -129,13 +130,12 @@ def _cached(cache: Path) -> int:
 
 
 def _questions(path: Path, n: int) -> Path:
-    """The first of the packaged problems, as a local JSONL."""
-    lines = (Path(magicore.__file__).parent / "data" / "demo.jsonl").read_text(encoding="utf-8").splitlines()
-    rows = [json.loads(line) for line in lines]
-    numeric = [
-        {"id": str(at), "question": row["question"], "answer": str(row["answer"])} for at, row in enumerate(rows)
+    """Small sums and stories, as a local JSONL."""
+    rows = [
+        {"id": str(at), "question": problem.question, "answer": problem.answer}
+        for at, problem in enumerate(generate("small", n, 7))
     ]
-    path.write_text("".join(json.dumps(row) + "\n" for row in numeric[:n]), encoding="utf-8")
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return path
 
 

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import re
 import sys
-from importlib.resources import files
 from pathlib import Path
 
 import pytest
 
-from magicore.datasets import generate, load_problems, problem_row
+from magicore.datasets import generate, load_problems
 from magicore.datasets.hub import parse_hub_name
 from magicore.datasets.tasks import parse_task_name
 from magicore.errors import InputError, MissingExtraError, UnknownNameError
-from magicore.store.json_lines import json_line
 from magicore.types import Problem
 
 
@@ -48,23 +46,6 @@ def test_generation_follows_the_seed() -> None:
     assert generate("mixed", 30, 1) == generate("mixed", 30, 1)
     assert generate("mixed", 30, 1) != generate("mixed", 30, 2)
     assert generate("sums", 30, 1)[:10] == generate("sums", 10, 1)
-
-
-def test_the_demo_file_is_what_its_script_writes() -> None:
-    problems = load_problems("demo")
-    assert [problem.id for problem in problems] == [f"demo-{index}" for index in range(24)]
-    assert [(p.question, p.answer, p.kind) for p in problems] == [
-        (p.question, p.answer, p.kind) for p in generate("small", 24, 7)
-    ]
-    for problem in problems:
-        assert problem.answer == str(solved(problem.question))
-    rows = ({key: value for key, value in problem_row(problem).items() if value is not None} for problem in problems)
-    assert files("magicore.data").joinpath("demo.jsonl").read_bytes() == b"".join(map(json_line, rows))
-
-
-def test_the_demo_has_every_sort() -> None:
-    questions = [problem.question for problem in load_problems("demo")]
-    assert [sum(question.count("+") == plus for question in questions) for plus in (1, 2, 0)] == [8, 8, 8]
 
 
 def test_gen_source() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -17,24 +19,50 @@ from magicore.report.tables import MethodRow, method_table, show
 from magicore.runtime.open import open_engine
 from magicore.store.run_store import RunStore
 from magicore.types import Result
+from reward_models.families.embedded import adapter_folder
 
-DEFAULTS = {"model": "embedded", "orm": "likelihood", "prm": "arithmetic", "data": "demo", "prompts": "few-shot"}
+TRAINED = {"model": "embedded", "orm": "embedded", "prm": "embedded"}
+UNTRAINED = {"model": "embedded:base", "orm": "likelihood", "prm": "arithmetic"}
+"""What stands in where the package has no trained adapter."""
 
 
 def show_demo(settings: Mapping[str, Any], *, k: int, iterations: int, max_tokens: int, seed: int) -> None:
     """Run the methods over one store and print the table."""
-    config = RunConfig(**{**DEFAULTS, **settings}, max_tokens=max_tokens, seed=seed)
+    missing = missing_adapters()
+    config = RunConfig(**demo_settings(settings, missing), max_tokens=max_tokens, seed=seed)
     methods = [
         make_method("cot"),
         *(make_method(name, k=k) for name in ("self-consistency", "weighted-self-consistency", "best-of-k")),
         make_method("magicore", k=k, iterations=iterations),
     ]
+    console = Console(highlight=False, soft_wrap=True)
+    if instead := [name for name in missing if name not in settings]:
+        console.print(
+            f"This installation has no trained adapter for {', '.join(instead)} (scripts/train_embedded.py makes them),"
+            f" so {', '.join(UNTRAINED[name] for name in instead)} will do."
+        )
     rows, results = run_sync(_compare(config, methods))
-    console = Console()
     show(method_table(rows, title=f"{config.model} on {config.data}, k = {k}, {iterations} round(s)"))
-    console.print(_routing(results["magicore"]), highlight=False)
-    if config.model == DEFAULTS["model"]:
-        console.print("The embedded model has 135M parameters: it is weak, and it is real.", highlight=False)
+    console.print(_routing(results["magicore"]))
+    if config.model in (TRAINED["model"], UNTRAINED["model"]):
+        console.print("The embedded model has 135M parameters: it is weak, and it is real.")
+
+
+def demo_settings(given: Mapping[str, Any], missing: Sequence[str]) -> dict[str, Any]:
+    """Settings of the run: what is given, else the trained embedded models, else what stands in for those missing.
+
+    The prompts are those the embedded model was trained with; every other model gets worked examples.
+    """
+    settings = {"data": "demo", **TRAINED, **{name: UNTRAINED[name] for name in missing}, **given}
+    trained = settings["model"] == TRAINED["model"] and "model" not in missing
+    return {**settings, "prompts": "trained" if trained else "few-shot"}
+
+
+def missing_adapters() -> list[str]:
+    """Which of ``model``, ``orm`` and ``prm`` have no trained adapter in this installation."""
+    policy = Path(str(files("magicore.data").joinpath("embedded", "policy")))
+    folders = {"model": policy, "orm": adapter_folder("orm"), "prm": adapter_folder("prm")}
+    return [name for name, folder in folders.items() if not (folder / "adapter_config.json").is_file()]
 
 
 async def _compare(

@@ -27,7 +27,7 @@ def iter_problems(
     """Read problems one by one; JSON Lines and Parquet are never held in memory as a whole.
 
     Args:
-        source: A file (.jsonl, .json, .csv, .tsv, .parquet), ``demo`` (24 small problems that come with the package),
+        source: A file (.jsonl, .json, .csv, .tsv, .parquet), ``demo`` (24 problems that come with the package),
             ``hf:NAME:CONFIG:SPLIT`` (the Hub) or ``gen:NAME:N:SEED`` (``sums``, ``word-problems``, ``mixed``, a task of
             reasoning-gym) or ``gen:NAME:N:SEED:SPLIT`` (``stories``, ``dates``, ``units``, ``prices``; train or test).
         kind: The kind of all problems, in place of the file's or the inferred one.
