@@ -119,7 +119,7 @@ def test_the_question_of_a_run_whose_configuration_names_no_data(tmp_path: Path,
     result = CliRunner().invoke(app, ["show", str(out), "--id", "b"])
     assert result.exit_code == 0 and "What is 2 + 2?" in result.stdout
     (out / "store.sqlite").unlink()
-    assert "its store has no such question" in " ".join(
+    assert "its question cannot be found in its store" in " ".join(
         CliRunner().invoke(app, ["show", str(out), "--id", "b"]).stdout.split()
     )
 

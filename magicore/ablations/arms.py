@@ -188,9 +188,11 @@ def _same(config: RunConfig, base: RunConfig) -> bool:
 
 def _run(base: FinishedRun, name: str, config: RunConfig, problems: Sequence[Problem]) -> FinishedRun:
     path = arm_path(base, config)
+    given = None
+    if base.config.data is None:
+        given, config = list(problems), replace(config, offset=0)  # which lies before the first of these already
     if (path / CONFIG).is_file():  # begun where the directory was then, or with other settings of no consequence
         write_whole(path / CONFIG, [config_toml(config).encode()])
-    given = None if base.config.data is not None else list(problems)
     if solve_batch(given, config, out=path).interrupted:
         raise MagicoreError(f"interrupted while running {name}; the same command goes on from here")
     return read_run(path, base.problems)

@@ -10,10 +10,10 @@ from pathlib import Path
 from difficulty import RewardStats, batch_stats, load_calibration
 from magicore.config import RunConfig, load_config
 from magicore.errors import InputError
-from magicore.runtime.directory import CALIBRATION, CHAINS, CONFIG, RESULTS, SUMMARY
+from magicore.runtime.directory import CALIBRATION, CHAINS, CONFIG, RESULTS, STORE, SUMMARY
 from magicore.store.chain_rows import ChainRecord
 from magicore.store.files import read_chain_records, read_results, read_summary
-from magicore.store.reread import reread_problems
+from magicore.store.reread import problem_of, reread_problems
 from magicore.types import Problem, Result, ScoredChain
 
 
@@ -24,8 +24,8 @@ class FinishedRun:
     Attributes:
         path: The directory.
         config: Its configuration.
-        problems: In problem order. Those whose data could not be read again have an empty question and no options;
-            ``unread`` says why.
+        problems: In problem order. Those that are not known again have an empty question and no options; ``unread``
+            says why.
         results: One a problem, without rounds.
         rounds: Rounds of each result, the first sampling among them.
         chains: Problem id -> its chains in the order of the rounds, each with the rounds after which it was kept.
@@ -86,7 +86,7 @@ def read_run(directory: str | Path, problems: Sequence[Problem] | None = None) -
 
     Args:
         directory: A run's directory with its files written.
-        problems: The problems, for a run that was given them from Python; else they are read from its data again.
+        problems: The problems, where they are known already; else they are read again from its data or store.
 
     Raises:
         InputError: there is no finished run, or a file of it cannot be read.
@@ -103,7 +103,7 @@ def read_run(directory: str | Path, problems: Sequence[Problem] | None = None) -
     for record in read_chain_records(path / CHAINS):
         chains.setdefault(record.scored.chain.problem, []).append(record)
     results = tuple(record.result for record in records)
-    known, unread = _problems(config, results, problems)
+    known, unread = _problems(path, config, results, problems)
     calibration = path / CALIBRATION
     summary = read_summary(path / SUMMARY) if (path / SUMMARY).is_file() else {}
     run = FinishedRun(
@@ -131,18 +131,14 @@ def require_gold(run: FinishedRun) -> None:
 
 
 def _problems(
-    config: RunConfig, results: Sequence[Result], given: Sequence[Problem] | None
+    path: Path, config: RunConfig, results: Sequence[Result], given: Sequence[Problem] | None
 ) -> tuple[tuple[Problem, ...], str | None]:
     """The problems of the results, and why some of them are known from the results only."""
     if given:
         found, why = {problem.id: problem for problem in given}, None
     else:
-        found, why = reread_problems(config, {result.id for result in results})
-    return tuple(found.get(result.id) or _from_result(result) for result in results), why
-
-
-def _from_result(result: Result) -> Problem:
-    return Problem(id=result.id, question="", kind=result.kind, answer=result.gold)
+        found, why = reread_problems(path / STORE, config, results)
+    return tuple(problem_of(result, found) for result in results), why
 
 
 def _with_own_stats(run: FinishedRun) -> FinishedRun:

@@ -16,7 +16,7 @@ from magicore.store.accounting import RoleAccount, role_accounts
 from magicore.store.chain_rows import ChainRecord, read_chain_row
 from magicore.store.files import read_results, read_summary
 from magicore.store.json_lines import read_json_lines
-from magicore.store.reread import reread_problems
+from magicore.store.reread import problem_of, reread_problems
 from magicore.store.result_rows import ResultRecord
 from magicore.store.review_rows import read_review_row
 from magicore.store.run_store import RunStore
@@ -39,8 +39,8 @@ class RunFiles:
         chains: By problem, in the order of chains.jsonl, without log-probabilities; ``None`` where the file is missing.
         logprobs: Chain id -> mean log-probability of its tokens, where they are known.
         reviews: By problem.
-        problems: Questions and options by id, as far as the run's data can be read again.
-        why_no_questions: Why they cannot.
+        problems: By id, as far as their questions are known again.
+        why_no_questions: Why any are not.
         accounts: What an unfinished run has paid for so far.
         remarks: Sentences that belong beside the run's name.
     """
@@ -65,14 +65,7 @@ class RunFiles:
 
     def problem(self, result: Result) -> Problem:
         """The problem of a result, without its question where that is not known."""
-        known = self.problems.get(result.id)
-        return Problem(
-            id=result.id,
-            question="" if known is None else known.question,
-            kind=result.kind,
-            answer=result.gold,
-            options=None if known is None else known.options,
-        )
+        return problem_of(result, self.problems)
 
 
 def read_run(directory: Path, label: str | None = None, *, chains: bool = True) -> RunFiles:
@@ -91,9 +84,10 @@ def read_run(directory: Path, label: str | None = None, *, chains: bool = True) 
     results = () if _empty(directory / RESULTS) else tuple(read_results(directory / RESULTS))
     summary = read_summary(directory / SUMMARY) if (directory / SUMMARY).is_file() else None
     found, logprobs = _chains(directory / CHAINS) if chains else (None, {})
-    problems, why = reread_problems(config, {record.result.id for record in results}) if chains else ({}, None)
+    given = [record.result for record in results]
+    problems, why = reread_problems(directory / STORE, config, given) if chains else ({}, None)
     interrupted, doubt = _interrupted(directory)
-    said = _remarks(summary, [record.result for record in results], interrupted=interrupted)
+    said = _remarks(summary, given, interrupted=interrupted)
     return RunFiles(
         label=label,
         directory=directory,

@@ -40,6 +40,7 @@ from magicore.store.accounting import run_remarks
 from magicore.store.files import read_results, read_summary, write_summary
 from magicore.store.json_lines import read_bytes, unreadable, write_whole
 from magicore.store.locking import is_network, locked
+from magicore.store.origin import joined, note_origin, noted_origin
 from magicore.store.prepared import PreparedRow, write_prepared
 from magicore.store.run_store import RunStore
 from magicore.types import Result
@@ -175,7 +176,7 @@ def _calibrated(parts: Sequence[_Part], config: RunConfig, out: Path, *, force: 
     _check_ids(parts, [[row.id for row in found] for found in shards])
     stats = statistics([row.combined for row in rows], config.calibration, states[0].names)[-1]
     with open_directory(out, config, force=force) as store:
-        doubles = _absorb(store, parts)
+        doubles = _absorb(store, config, parts)
         write_prepared(out / PREPARED, rows)
         if stats is not None and config.calibration != "running":  # which differ from problem to problem
             save_calibration(stats, out / CALIBRATION)
@@ -202,7 +203,7 @@ def _finished(
     _check_ids(parts, ids)
     calibration = _calibration(parts)
     with open_directory(out, config, force=force) as store:
-        doubles = _absorb(store, parts)
+        doubles = _absorb(store, config, parts)
         for name, field in ((CHAINS, "problem"), (REVIEWS, "problem"), (RESULTS, "id"), (TIMINGS, "id")):
             if any((part.path / name).is_file() for part in parts):
                 grouped = [_grouped(part.path / name, found, field) for part, found in zip(parts, ids, strict=True)]
@@ -290,7 +291,9 @@ def _calibration(parts: Sequence[_Part]) -> bytes | None:
     return found[0]
 
 
-def _absorb(store: RunStore, parts: Sequence[_Part]) -> int:
+def _absorb(store: RunStore, config: RunConfig, parts: Sequence[_Part]) -> int:
+    if config.data is None:
+        note_origin(store, joined([_state(part, noted_origin) for part in parts]))
     return sum(store.absorb(part.path / STORE) for part in parts)
 
 

@@ -57,11 +57,7 @@ class ProblemSource:
                 digest.update(json.dumps(problem_row(problem), sort_keys=True, default=str).encode())
             return digest.hexdigest()
 
-        return cls(
-            lambda: problems,
-            fingerprint,
-            origin=lambda: Origin(questions={problem.id: problem.question for problem in problems}),
-        )
+        return cls(lambda: problems, fingerprint, origin=lambda: Origin.of(problems))
 
     @classmethod
     def named(cls, source: str, chosen: Mapping[str, Any]) -> ProblemSource:

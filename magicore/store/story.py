@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from magicore.config import RunConfig, load_config
-from magicore.datasets import iter_problems
-from magicore.errors import InputError, MagicoreError, UnknownNameError
+from magicore.errors import InputError, UnknownNameError
 from magicore.store.chain_rows import ChainRecord, read_chain_row
 from magicore.store.json_lines import read_json_lines
-from magicore.store.origin import Origin, noted_origin
+from magicore.store.reread import reread_problems
 from magicore.store.result_rows import ResultRecord, read_result_row
 from magicore.store.review_rows import read_review_row
-from magicore.store.run_store import RunStore
 from magicore.types import Review
 
 
@@ -45,11 +43,12 @@ def read_story(directory: Path, problem: str) -> Story:
     if not (directory / "results.jsonl").is_file():
         raise InputError(f"{directory} holds no results.jsonl: name the directory of a finished run")
     config = load_config(directory / "config.toml", {})
-    question, why = _question(config, directory / "store.sqlite", problem)
+    record = _result(directory / "results.jsonl", problem)
+    known, why = reread_problems(directory / "store.sqlite", config, [record.result])
     reviews = directory / "reviews.jsonl"
     return Story(
         config=config,
-        result=_result(directory / "results.jsonl", problem),
+        result=record,
         chains=tuple(
             read_chain_row(row, where)
             for where, row in read_json_lines(directory / "chains.jsonl")
@@ -60,7 +59,7 @@ def read_story(directory: Path, problem: str) -> Story:
             for where, row in (read_json_lines(reviews) if reviews.is_file() else ())
             if row.get("problem") == problem
         ),
-        question=question,
+        question=known[problem].question if problem in known else None,
         why_no_question=why,
     )
 
@@ -74,26 +73,3 @@ def _result(path: Path, problem: str) -> ResultRecord:
     near = difflib.get_close_matches(problem, known, n=1)
     hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(known[:5])}{' ...' if len(known) > 5 else ''}"
     raise UnknownNameError(f"the run has no problem {problem!r}; {hint}")
-
-
-def _question(config: RunConfig, store: Path, problem: str) -> tuple[str | None, str | None]:
-    """The question, as the run's store has it or read again from the run's data, or why it cannot be."""
-    origin = Origin(data=config.data) if config.data is not None else _origin(store)
-    if origin.data is None:
-        missing = "the run was given its problems from Python, and its store has no such question"
-        return origin.questions.get(problem), missing
-    try:
-        found = iter_problems(origin.data, kind=config.kind, fields=config.fields, offset=config.offset)
-        return next((item.question for item in found if item.id == problem), None), "the run's data no longer has it"
-    except MagicoreError as error:
-        return None, str(error)
-
-
-def _origin(path: Path) -> Origin:
-    if not path.is_file():
-        return Origin()
-    store = RunStore(path)
-    try:
-        return noted_origin(store)
-    finally:
-        store.close()
