@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import subprocess
 import sys
@@ -55,6 +56,7 @@ class Replies:
 def evaluate(task: Task, replies: Replies, log_dir: Path, **options: Any) -> Any:
     model = get_model("mockllm/model", custom_outputs=replies, memoize=False)
     [log] = inspect_ai.eval(task, model=model, log_dir=str(log_dir), display="none", **options)
+    gc.collect()  # inspect_ai leaves streams unclosed, which is warned of here and not at the session's end
     assert log.status == "success", log.error
     return log
 
@@ -81,6 +83,15 @@ def test_the_solver_runs_a_method_on_the_evaluation_s_model(tmp_path: Path) -> N
     assert told["answer"] == "12" and told["votes"][0]["count"] == 2 and told["kind"] == "number"
     assert by_id["a"].messages[-1].role == "assistant"
     assert "no chain states an answer" in by_id["c"].metadata["magicore"]["warnings"][-1]
+
+
+def test_every_epoch_draws_chains_of_its_own(tmp_path: Path) -> None:
+    replies = Replies()
+    task = Task(dataset=SAMPLES[:1], solver=solve("self-consistency:k=2"), scorer=grade())
+    log = evaluate(task, replies, tmp_path, epochs=3, seed=5)
+    assert len({config.seed for _, config in replies.sent}) == len(replies.sent) == 6
+    seeds = [sample.metadata["magicore"]["seed"] for sample in sorted(log.samples, key=lambda one: one.epoch)]
+    assert seeds[0] == 5 and len(set(seeds)) == 3
 
 
 def test_the_scorer_grades_any_solver_s_output_by_value(tmp_path: Path) -> None:

@@ -20,10 +20,12 @@ pytest.importorskip("prometheus_client")
 
 from conftest import ROOT
 from gateways import client, gateway
+from magicore.datasets import generate
 from magicore.store.accounting import role_accounts
 from magicore.store.run_store import RunStore
 from magicore.testing.hostile import HostileEndpoint, running
 from servers import Server
+from test_docs import DOCS, blocks
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 
@@ -52,6 +54,40 @@ def test_the_plug_ins_work_where_the_harnesses_are(harness_python: str) -> None:
     command = [harness_python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0 and "skipped" not in done.stdout.splitlines()[-1], done.stdout[-3000:]
+
+
+def test_lm_eval_votes_over_repeats_that_differ_as_the_guide_has_it(harness_python: str, tmp_path: Path) -> None:
+    """The guide's files as they are, with an endpoint that keeps to seeds; without their `seed: null` all are equal."""
+    for block in blocks(DOCS / "guides" / "lm-eval.md"):
+        if block.file is not None:
+            (tmp_path / block.file).parent.mkdir(exist_ok=True)
+            (tmp_path / block.file).write_text(block.body, encoding="utf-8")
+    voted = tmp_path / "tasks" / "voted.yaml"
+    text = voted.read_text(encoding="utf-8")
+    assert ", seed: null" in text
+    alike = text.replace(", seed: null", "").replace("my_task_voted", "my_task_alike")
+    (tmp_path / "tasks" / "alike.yaml").write_text(alike, encoding="utf-8")
+    rows = [{"question": problem.question, "answer": problem.answer} for problem in generate("small", 5, 7)]
+    (tmp_path / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    with running(HostileEndpoint()) as endpoint:
+        arguments = ["-m", "lm_eval", "run", "--model", "local-chat-completions", "--apply_chat_template"]
+        arguments += ["--tasks", "my_task_voted,my_task_alike", "--include_path", "tasks", "--log_samples"]
+        arguments += ["--output_path", "out", "--model_args"]
+        arguments += [f"model=hostile,base_url={endpoint.urls[0]}/chat/completions,num_concurrent=4"]
+        offline = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "HF_HOME": str(tmp_path / "hf")}
+        done = subprocess.run(
+            [harness_python, *arguments], cwd=tmp_path, env={**os.environ, **offline}, capture_output=True, text=True,
+            check=False,
+        )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-3000:]
+    distinct = {}
+    for name in ("voted", "alike"):
+        [file] = tmp_path.rglob(f"samples_my_task_{name}_*.jsonl")
+        logged = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+        assert [len(row["resps"][0]) for row in logged] == [8] * 5
+        assert all(len(row["filtered_resps"]) == 1 for row in logged)
+        distinct[name] = [len(set(row["resps"][0])) for row in logged]
+    assert min(distinct["voted"]) > 1 and set(distinct["alike"]) == {1}
 
 
 NODE = """

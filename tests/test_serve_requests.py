@@ -12,6 +12,7 @@ import pytest
 import magicore
 from magicore.errors import InputError
 from magicore.llms.base import Message, messages
+from magicore.llms.identity import sibling_seed
 from magicore.prompts import load_prompts
 from magicore.runtime.budget import Budget
 from magicore.types import (
@@ -34,7 +35,6 @@ from magicore.serve.answers import content_of, cost_body, spent_on, usage_body
 from magicore.serve.choosing import check_defaults, choose, served, split_name
 from magicore.serve.conversation import check_turns, conversation, problem_of, shown
 from magicore.serve.failures import Refusal, failed_result, failure
-from magicore.serve.gateway import seed_of_choice
 from magicore.serve.wire import ASKING_NOTHING, ChatRequest
 from magicore.store.calibration import calibrate
 
@@ -311,9 +311,9 @@ def test_a_result_without_anything_is_a_failure() -> None:
 
 
 def test_the_first_answer_has_the_request_s_seed_and_the_others_their_own() -> None:
-    seeds = {seed_of_choice(7, index) for index in range(1, 50)}
-    assert len(seeds) == 49 and all(0 <= seed < 2**31 for seed in seeds)
-    assert seed_of_choice(7, 1) == seed_of_choice(7, 1) != seed_of_choice(8, 1)
+    seeds = {sibling_seed(7, index) for index in range(50)}
+    assert len(seeds) == 50 and sibling_seed(7, 0) == 7 and all(0 <= seed < 2**31 for seed in seeds)
+    assert sibling_seed(7, 1) == sibling_seed(7, 1) != sibling_seed(8, 1)
 
 
 def test_several_problems_may_share_one_account() -> None:

@@ -36,7 +36,7 @@ from magicore.datasets import read_problem
 from magicore.datasets.problems import checked_kind
 from magicore.errors import CapabilityError, LanguageModelError, MagicoreError
 from magicore.llms.base import Generation, Message, Request, Sampling, Traits
-from magicore.llms.identity import request_seed
+from magicore.llms.identity import request_seed, sibling_seed
 from magicore.methods import make_method
 from magicore.runtime.directory import open_cache
 from magicore.runtime.open import open_engine
@@ -168,7 +168,8 @@ def _solve(
     """Answer by a method, on the model of the evaluation; the sample's messages go to the solver unchanged.
 
     The output is the best chain of the winning class, verbatim; ``state.metadata["magicore"]`` says how it was found.
-    Temperature, top_p, max_tokens, stop_seqs and seed are the evaluation's where it sets them.
+    Temperature, top_p, max_tokens, stop_seqs and seed are the evaluation's where it sets them. Each epoch after the
+    first has a seed of its own, made of that one.
 
     Args:
         method: A method with options, as a gateway's model is named: ``magicore:k=8,iterations=1``. (Inspect's command
@@ -204,7 +205,7 @@ def _solve(
             engine,
             prompts=conversation(engine.prompts, opening),
             sampling=_sampling(config, wanted),
-            seed=seed if wanted.seed is None else wanted.seed,
+            seed=sibling_seed(seed if wanted.seed is None else wanted.seed, state.epoch - 1),
         )
         problem = problem_of(opening, _name(state), kind=forced or _graded(state).kind, choices=_choices(state))
         outcome = await run_method(made, [problem], own, calibration=config.calibration, concurrency=1)

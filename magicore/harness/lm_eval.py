@@ -7,6 +7,7 @@ lm-eval has no plug-ins, so a task names the filter through a file beside its YA
 
     # task.yaml
     repeats: 8
+    generation_kwargs: {do_sample: true, temperature: 0.8, seed: null}  # else an endpoint gets one seed eight times
     filter_list:
       - name: vote
         filter:

@@ -8,6 +8,8 @@ import json
 from magicore.llms.base import Request
 
 KEY_VERSION = 1
+SEEDS = 2**31
+"""A run's seed lies below this where it is drawn or derived."""
 
 
 def content_key(model: str, fingerprint: str, request: Request, index: int) -> str:
@@ -48,3 +50,11 @@ def sample_seed(key: str) -> int:
 def request_seed(model: str, fingerprint: str, request: Request) -> int:
     """The seed of a request for several samples: hashed from its first sample's content key."""
     return sample_seed(content_key(model, fingerprint, request, request.indices[0]))
+
+
+def sibling_seed(seed: int, index: int) -> int:
+    """The run's seed of the ``index``-th of several answers to one question: the first has the seed that was given."""
+    if index == 0:
+        return seed
+    digest = hashlib.sha256(f"{seed}/{index}".encode()).digest()
+    return int.from_bytes(digest[:8]) % SEEDS

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import logging
 import secrets
 import tempfile
@@ -20,6 +19,7 @@ from magicore.answers.kinds import Kind
 from magicore.config import CALIBRATIONS, RunConfig
 from magicore.errors import InputError, MagicoreError
 from magicore.llms.base import Message, Sampling
+from magicore.llms.identity import SEEDS, sibling_seed
 from magicore.llms.limiter import waiting_line
 from magicore.methods import AnyMethod
 from magicore.report.observing import observed
@@ -41,7 +41,6 @@ from magicore.store.run_store import RunStore
 from magicore.types import Problem, Result
 from reward_models.errors import RewardModelError
 
-SEEDS = 2**31
 log = logging.getLogger(__name__)
 
 
@@ -307,7 +306,7 @@ class Gateway:
 
     async def _solve(self, asked: Asked, index: int) -> Solved:
         assert self._engine is not None
-        seed = asked.seed if index == 0 else seed_of_choice(asked.seed, index)
+        seed = sibling_seed(asked.seed, index)
         problem = replace(asked.problem, id=asked.id if asked.n == 1 else f"{asked.id}-{index}")
         engine = replace(self._engine, prompts=asked.prompts, sampling=asked.sampling, seed=seed, budget=asked.budget)
         waiting_line.set(asked.id)
@@ -360,12 +359,6 @@ class _OneProblem(Observers):
 
     def started(self, problems: int | None) -> None:
         """One more problem."""
-
-
-def seed_of_choice(seed: int, index: int) -> int:
-    """The seed of an answer's ``index``-th sibling: the first is found with the request's own."""
-    digest = hashlib.sha256(f"{seed}/{index}".encode()).digest()
-    return int.from_bytes(digest[:8]) % SEEDS
 
 
 def _warnings(method: AnyMethod, sampling: Sampling) -> tuple[str, ...]:
