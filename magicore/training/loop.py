@@ -140,7 +140,7 @@ def fit(
         for part in micro_batches(batch, config.micro_tokens):
             ids, rows, columns, targets = padded(part, filler, device)
             with products(trainee, config, device):
-                loss = trainee.loss(trainee(ids, rows, columns), targets)
+                loss, _ = trainee(ids, rows, columns, targets)
             loss.div(count).backward()
             lost += float(loss.detach())
         reads += count
@@ -197,9 +197,9 @@ def _measured(
         for part in micro_batches(held_out, config.micro_tokens):
             ids, rows, columns, targets = padded(part, filler, device)
             with products(trainee, config, device):
-                values = trainee(ids, rows, columns)
-                lost += float(trainee.loss(values, targets))
-            found += values.tolist() if graded else []
+                loss, values = trainee(ids, rows, columns, targets)
+            lost += float(loss)
+            found += [] if values is None else values.tolist()
             wanted += targets.tolist()
     loss, area = held_out_figures(found, lost, wanted, graded=graded)
     return CurvePoint(**{**asdict(point), "held_out_loss": loss, "held_out_auroc": area})

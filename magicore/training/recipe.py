@@ -62,7 +62,7 @@ class Rates:
     """Tokens a second on two cores, from which minutes are estimated before anything is measured."""
 
     training: float = 550.0
-    sampling: float = 250.0
+    sampling: float = 450.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,19 +84,19 @@ class Recipe:
 
     base: str = "embedded:base"
     families: tuple[str, ...] = FAMILIES
-    problems: int = 900
+    problems: int = 1000
     reviews: int = 150
     policy: TrainingConfig = field(
         default_factory=lambda: TrainingConfig(
-            kind="policy", rank=16, learning_rate=1e-3, prompts=PROMPTS, held_out=0.01, micro_tokens=4096
+            kind="policy", rank=16, learning_rate=1e-3, batch=8, prompts=PROMPTS, held_out=0.01, micro_tokens=2048
         )
     )
     chain_problems: int = 100
     k: int = 3
     completions: int = 3
     soft: bool = True
-    prm: TrainingConfig = field(default_factory=lambda: TrainingConfig(kind="prm", rank=8, epochs=2, micro_tokens=4096))
-    orm: TrainingConfig = field(default_factory=lambda: TrainingConfig(kind="orm", rank=8, epochs=2, micro_tokens=4096))
+    prm: TrainingConfig = field(default_factory=lambda: TrainingConfig(kind="prm", rank=8, epochs=2, micro_tokens=2048))
+    orm: TrainingConfig = field(default_factory=lambda: TrainingConfig(kind="orm", rank=8, epochs=2, micro_tokens=2048))
     max_tokens: int = 220
     check_problems: int = 40
     policy_seed: int = 1
@@ -125,10 +125,10 @@ QUICK = Recipe(
 )
 """A run of a minute that trains nothing of use: to see that every stage works."""
 
-_TOKENS_SOLVED, _TOKENS_REFINED, _TOKENS_JUDGED, _TOKENS_CHAIN = 235, 410, 165, 105
+_TOKENS_SOLVED, _TOKENS_REFINED, _TOKENS_JUDGED, _TOKENS_CHAIN = 142, 235, 130, 75
 """Mean tokens of a conversation that solves, of one that reviews or refines, of a judged chain with its question, and
 of a chain."""
-_STEPS_A_CHAIN = 5.5
+_STEPS_A_CHAIN = 3.7
 
 
 def estimate(recipe: Recipe, rates: Rates | None = None) -> dict[str, float]:

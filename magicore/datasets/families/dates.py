@@ -1,4 +1,4 @@
-"""Date arithmetic: 2 to 4 steps of days, weeks, months and years forward and back in the calendar."""
+"""Date arithmetic: 2 or 3 steps of days, weeks, months and years forward and back in the calendar."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from magicore.datasets.families.plan import Arithmetic, Drawn, PlanStep, Ref, Split, Value
 
-FEWEST, MOST = 2, 4
+FEWEST, MOST = 2, 3
 """Operations in a question."""
 _DATE = re.compile(r"\b(\d{2})/(\d{2})/(\d{4})\b")
 _STEP = re.compile(
@@ -20,7 +20,7 @@ _STEP = re.compile(
     r"(?:is|was|will be|comes to) (?P<to>\d{2}/\d{2}/\d{4})"
 )
 _FIRST, _LAST = date(2001, 1, 1), date(2039, 12, 31)
-_MOST_OF: Final = {"days": 40, "weeks": 8, "months": 11, "years": 5}
+_MOST_OF: Final = {"days": 20, "weeks": 4, "months": 9, "years": 5}
 
 
 class _Surface(NamedTuple):

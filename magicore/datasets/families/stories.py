@@ -1,4 +1,4 @@
-"""Stories of 3 to 6 additions, subtractions and multiplications on one growing and shrinking number of things."""
+"""Stories of 2 to 4 additions, subtractions and multiplications on one growing and shrinking number of things."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Final, NamedTuple
 from magicore.datasets.families.numbers import NUMBERS
 from magicore.datasets.families.plan import Drawn, PlanStep, Ref, Split
 
-FEWEST, MOST = 3, 6
+FEWEST, MOST = 2, 4
 """Operations in a story."""
-_TOP: Final = 400
+_TOP: Final = 150
 """No total lies above this."""
 
 
@@ -75,7 +75,7 @@ def draw(source: Random, split: Split) -> Drawn:
     surface = _SURFACES[split]
     who, other = source.sample(surface.names, 2)
     words = {"who": who, "other": other, "things": source.choice(surface.things)}
-    total = source.randint(5, 40)
+    total = source.randint(5, 25)
     sentences = [source.choice(surface.start).format(x=total, **words)]
     plan: list[PlanStep] = []
     wanted = source.randint(FEWEST, MOST)
@@ -112,18 +112,18 @@ def _extend(
         sentences.append(source.choice(surface.times).format(m=factor, **words))
         return total * factor
     if event in ("more", "fewer"):
-        number = source.randint(3, 60) if event == "more" else source.randint(2, total - 3)
+        number = source.randint(3, 25) if event == "more" else source.randint(2, min(25, total - 3))
         sign, note = ("+", "Adding") if event == "more" else ("-", "Taking away")
         plan.append(PlanStep(op=sign, left=before, right=number, note=note))
         frames = surface.more if event == "more" else surface.fewer
         sentences.append(source.choice(frames).format(x=number, **words))
         return total + number if event == "more" else total - number
     if event == "packs":
-        groups, each = source.randint(2, 9), source.randint(3, 12)
+        groups, each = source.randint(2, 6), source.randint(3, 9)
     else:
         groups = source.randint(2, min(6, total // 5))
         each = source.randint(2, max(2, (total - 2) // groups))
-        each = min(each, 12)
+        each = min(each, 9)
     plan.append(PlanStep(op="*", left=groups, right=each, note="{left} times {right}"))
     sign, note = ("+", "Adding") if event == "packs" else ("-", "Taking away")
     frames = surface.packs if event == "packs" else surface.used

@@ -46,13 +46,13 @@ _SURFACES: Final[dict[Split, _Surface]] = {
 
 
 def draw(source: Random, split: Split) -> Drawn:
-    """One conversion over two or three levels of a measure."""
+    """One conversion over one or two levels of a measure."""
     surface = _SURFACES[split]
-    levels = source.choice((3, 3, 4))
+    levels = source.choice((2, 3, 3))
     names = source.choice(surface.units)
     start = source.randint(0, len(names) - levels)
     units = names[start : start + levels]
-    factors = [source.randint(2, 12) for _ in units[1:]]
+    factors = [source.randint(2, 9) for _ in units[1:]]
     rates = [
         source.choice(surface.rate).format(big=_one(big), small=small, f=factor)
         for big, small, factor in zip(units, units[1:], factors, strict=False)
@@ -81,8 +81,8 @@ def _down(source: Random, surface: _Surface, units: tuple[str, ...], factors: li
 
 
 def _up(source: Random, surface: _Surface, units: tuple[str, ...], factors: list[int]) -> tuple[str, list[PlanStep]]:
-    people = source.randint(2, 6) if source.random() < 0.5 else 1
-    total = source.randint(2, 12) * people
+    people = source.randint(2, 5) if source.random() < 0.5 else 1
+    total = source.randint(2, 9) * people
     for factor in factors:
         total *= factor
     plan: list[PlanStep] = []
