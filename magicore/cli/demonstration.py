@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from importlib.resources import files
-from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -60,8 +58,7 @@ def demo_settings(given: Mapping[str, Any], missing: Sequence[str]) -> dict[str,
 
 def missing_adapters() -> list[str]:
     """Which of ``model``, ``orm`` and ``prm`` have no trained adapter in this installation."""
-    policy = Path(str(files("magicore.data").joinpath("embedded", "policy")))
-    folders = {"model": policy, "orm": adapter_folder("orm"), "prm": adapter_folder("prm")}
+    folders = {"model": adapter_folder("policy"), "orm": adapter_folder("orm"), "prm": adapter_folder("prm")}
     return [name for name, folder in folders.items() if not (folder / "adapter_config.json").is_file()]
 
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 import shutil
 import tempfile
 from dataclasses import replace
-from importlib.resources import files
 from pathlib import Path
 
 import torch
@@ -30,6 +29,7 @@ from magicore.llms.local.loading import (
 from magicore.llms.local.model import ROWS, LocalModel
 from reward_models.errors import CheckpointError
 from reward_models.errors import MissingExtraError as MissingRewardExtraError
+from reward_models.families.embedded import adapter_folder
 from reward_models.local.adapter import Adapter, is_adapter
 from reward_models.local.embedded import (
     HUB_ID,
@@ -88,7 +88,7 @@ def embedded(
 
 def policy_folder() -> Path | None:
     """The package's policy adapter, where it is there."""
-    folder = Path(str(files("magicore.data").joinpath("embedded", "policy")))
+    folder = adapter_folder("policy")
     return folder if is_adapter(folder) else None
 
 

@@ -7,7 +7,8 @@ Stages, each kept in a folder of its own and taken up where it stopped:
 2. ``policy``: an adapter trained on them.
 3. ``chains``: the policy's own solutions of other training problems.
 4. ``labels``: each step completed N times by the policy (Math-Shepherd).
-5. ``prm`` and 6. ``orm``: adapters trained on the labels and on the outcomes.
+5. ``prm`` and 6. ``orm``: adapters over the policy's, trained on the labels and on the outcomes. Who can solve a
+   problem has much of what judging it takes.
 7. ``check``: single accuracy, majority and any-right of the policy on held-out problems, and the step AUROC of the PRM
    there against the exact step truth, family by family. Nothing is chosen by it.
 """
@@ -70,7 +71,7 @@ class Recipe:
     """Every number of the recipe.
 
     Attributes:
-        base: What the adapters are trained on.
+        base: What the policy is trained on; the reward models are trained on the policy.
         families: The generated families.
         problems: Problems a family that the policy learns to solve; seed ``policy_seed``.
         reviews: Problems a family of which a solution is reviewed and refined; seed ``review_seed``.
@@ -91,12 +92,12 @@ class Recipe:
             kind="policy", rank=16, learning_rate=1e-3, batch=8, prompts=PROMPTS, held_out=0.01, micro_tokens=2048
         )
     )
-    chain_problems: int = 100
-    k: int = 3
+    chain_problems: int = 150
+    k: int = 4
     completions: int = 3
     soft: bool = True
-    prm: TrainingConfig = field(default_factory=lambda: TrainingConfig(kind="prm", rank=8, epochs=2, micro_tokens=2048))
-    orm: TrainingConfig = field(default_factory=lambda: TrainingConfig(kind="orm", rank=8, epochs=2, micro_tokens=2048))
+    prm: TrainingConfig = field(default_factory=lambda: TrainingConfig(kind="prm", rank=8, batch=8, micro_tokens=2048))
+    orm: TrainingConfig = field(default_factory=lambda: TrainingConfig(kind="orm", rank=8, batch=8, micro_tokens=2048))
     max_tokens: int = 220
     check_problems: int = 40
     policy_seed: int = 1
@@ -253,11 +254,11 @@ def _policy(recipe: Recipe, work: Path) -> dict[str, Any]:
 
 
 def _prm(recipe: Recipe, work: Path) -> dict[str, Any]:
-    return _train(recipe, replace(recipe.prm, base=recipe.base, seed=recipe.seed), work, "labels/labels.jsonl")
+    return _train(recipe, replace(recipe.prm, base=str(work / "policy"), seed=recipe.seed), work, "labels/labels.jsonl")
 
 
 def _orm(recipe: Recipe, work: Path) -> dict[str, Any]:
-    return _train(recipe, replace(recipe.orm, base=recipe.base, seed=recipe.seed), work, "labels/labels.jsonl")
+    return _train(recipe, replace(recipe.orm, base=str(work / "policy"), seed=recipe.seed), work, "labels/labels.jsonl")
 
 
 def _train(recipe: Recipe, config: TrainingConfig, work: Path, data: str) -> dict[str, Any]:
@@ -364,18 +365,26 @@ def install(work: Path, folders: Mapping[str, Path]) -> dict[str, int]:
         for file in _SHIPPED:
             if (work / name / file).is_file():
                 shutil.copyfile(work / name / file, folder / file)
+        for file in (ADAPTER_CONFIG, RECIPE):
+            _place(folder / file, work, policy="../policy")
     shutil.copyfile(work / "recipe.json", folders["policy"].parent / "recipe.json")
+    _place(folders["policy"].parent / "recipe.json", work, policy="policy")
     return sizes
+
+
+def _place(file: Path, work: Path, *, policy: str) -> None:
+    """Name in a file the policy by its place beside the others, and what else is in ``work`` by its place there."""
+    text = file.read_text(encoding="utf-8")
+    for folder in {str(work.resolve()), str(work)}:
+        text = text.replace(f'"{folder}/policy"', f'"{policy}"').replace(f"{folder}/", "")
+    file.write_text(text, encoding="utf-8")
 
 
 def package_folders() -> dict[str, Path]:
     """Where the package looks for its adapters."""
-    from importlib.resources import files
-
     from reward_models.families.embedded import adapter_folder
 
-    data = Path(str(files("magicore.data").joinpath("embedded", "policy")))
-    return {"policy": data, "prm": adapter_folder("prm"), "orm": adapter_folder("orm")}
+    return {name: adapter_folder(name) for name in ADAPTERS}
 
 
 def _sha256(file: Path) -> str:

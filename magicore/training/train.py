@@ -118,9 +118,7 @@ def train(
     }
     write_whole(folder / RECIPE, [_json(recipe)])
     with TrainingBar(config.kind, steps, shown=progress) as bar:
-        curve = compute(
-            lambda: fit(trainee, trained, held_out, config, folder, key=digest, told=bar.told, stop=stop)
-        )
+        curve = compute(lambda: fit(trainee, trained, held_out, config, folder, key=digest, told=bar.told, stop=stop))
     last = curve[-1]
     interrupted = last.step < steps
     if not interrupted:

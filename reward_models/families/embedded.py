@@ -1,5 +1,7 @@
 """The package's own small reward models, adapters for SmolLM2-135M that ``scripts/train_embedded.py`` trains.
 
+They stand on the adapter of the embedded policy, which lies beside them.
+
 They judge the generated families that the embedded policy solves (stories, dates, units) and show the method on a
 laptop; they are no judges of other text.
 """
@@ -33,7 +35,7 @@ def load_orm(
 
 
 def adapter_folder(kind: str) -> Path:
-    """Where the package's adapter of that kind (``prm``, ``orm``) is, or would be."""
+    """Where the package's adapter of that kind (``policy``, ``prm``, ``orm``) is, or would be."""
     return Path(str(files("reward_models").joinpath("data", "embedded", kind)))
 
 

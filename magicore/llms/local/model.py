@@ -18,7 +18,7 @@ from reward_models.local.parking import can_park, release
 from reward_models.steps import split_thinking
 from reward_models.turns import Turns
 
-ROWS = 128
+ROWS = 256
 
 
 class LocalModel:
