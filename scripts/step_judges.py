@@ -13,6 +13,7 @@ import argparse
 import csv
 import math
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,7 @@ class StepLikelihood:
 
     def score(self, solutions: Sequence[Solution]) -> list[StepScores]:
         """One entry a step."""
-        return [compute(lambda one=one: self._score(with_steps(one)), self._loaded.device) for one in solutions]
+        return [compute(partial(self._score, with_steps(one)), self._loaded.device) for one in solutions]
 
     def _score(self, solution: Solution) -> StepScores:
         asked = self._prompts.messages("solver", "number", question=solution.question)

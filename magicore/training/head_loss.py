@@ -46,5 +46,6 @@ def head_loss(hidden: Tensor, weight: Tensor, targets: Tensor) -> Tensor:
         weight: ``[vocabulary, width]``, frozen; its precision is the products'.
         targets: int64 ``[positions]``.
     """
-    found: Tensor = _FrozenHeadLoss.apply(hidden, weight, targets)
+    apply: Any = _FrozenHeadLoss.apply  # publishes no types
+    found: Tensor = apply(hidden, weight, targets)
     return found
