@@ -350,7 +350,7 @@ def test_plans_that_cannot_be() -> None:
 
 def test_the_plan_is_the_trained_models_and_fresh_problems() -> None:
     plan = Headline()
-    assert (plan.families, plan.n, plan.k, plan.iterations) == (("stories", "dates", "units"), 100, 16, 3)
+    assert (plan.families, plan.n, plan.k, plan.iterations) == (("stories", "units"), 100, 16, 3)
     assert (EMBEDDED["model"], EMBEDDED["orm"], EMBEDDED["prm"]) == ("embedded",) * 3
     assert plan.seed not in (1, 2, 3, 4), "the recipe's own"
 

@@ -63,7 +63,8 @@ class Headline:
         n: Problems of each, from the test split.
         seed: Of the problems; the recipe's own checks have another.
         k: Chains of every method; the wide rivals have three times as many.
-        iterations: Rounds of MAgICoRe and of refining everything, at the most.
+        iterations: Rounds of MAgICoRe, at the most.
+        everything: Rounds of refining everything.
         settings: Models, prompts and sampling of all runs.
 
     Raises:
@@ -71,11 +72,12 @@ class Headline:
         InputError: There is no family, or one twice, or a number is below 1.
     """
 
-    families: tuple[str, ...] = ("stories", "dates", "units")
+    families: tuple[str, ...] = ("stories", "units")
     n: int = 100
     seed: int = 9
     k: int = 16
     iterations: int = 3
+    everything: int = 1
     settings: Mapping[str, Any] = field(default_factory=lambda: dict(EMBEDDED))
 
     def __post_init__(self) -> None:
@@ -86,7 +88,7 @@ class Headline:
                 raise UnknownNameError(f"no generated family {name!r}; {hint}")
         if not self.families or len(set(self.families)) < len(self.families):
             raise InputError(f"families are named once each, at least one: got {', '.join(self.families) or 'none'}")
-        for name in ("n", "k", "iterations"):
+        for name in ("n", "k", "iterations", "everything"):
             if getattr(self, name) < 1:
                 raise InputError(f"{name} is at least 1, got {getattr(self, name)}")
 
@@ -237,7 +239,7 @@ def _family(work: Path, family: str, plan: Headline, say: Callable[[str], None])
         Arm(name=wide_name, settings={"method": "weighted-self-consistency", "k": 3 * plan.k}),
         Arm(name="self-refine+sc", settings={"method": "self-refine+sc", "k": plan.k, "iterations": 1}),
         Arm(name="mars", settings={"method": "mars"}),
-        Arm(name=everything, settings={"router": "hard"}),
+        Arm(name=everything, settings={"router": "hard", "iterations": plan.everything}),
     ]
     runs: dict[str, FinishedRun] = {}
     for arm in arms:
@@ -254,7 +256,7 @@ def _family(work: Path, family: str, plan: Headline, say: Callable[[str], None])
             )
             for name in ("self-refine+sc", "mars")
         },
-        **by_rounds(uniform, everything, plan.iterations),
+        **by_rounds(uniform, everything, plan.everything),
         **by_rounds(base, "magicore", plan.iterations),
     }
     return Family(arms=scored, explained=explained(base, uniform, wide, plan.k))
