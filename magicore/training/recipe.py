@@ -56,6 +56,7 @@ STAGES = ("policy-data", "policy", "chains", "labels", "prm", "orm", "check")
 ADAPTERS = ("policy", "prm", "orm")
 LARGEST_SET = 25_000_000
 """Bytes that the three adapters may have together."""
+_JUDGES: dict[str, Any] = {"rank": 8, "batch": 8, "learning_rate": 1.5e-3, "epochs": 1.5, "micro_tokens": 2048}
 _SHIPPED = (ADAPTER_CONFIG, WEIGHTS, Checkpoint.DECLARED, RECIPE)
 
 
@@ -100,8 +101,8 @@ class Recipe:
     k: int = 4
     completions: int = 3
     soft: bool = True
-    prm: TrainingConfig = field(default_factory=lambda: TrainingConfig(kind="prm", rank=8, batch=8, micro_tokens=2048))
-    orm: TrainingConfig = field(default_factory=lambda: TrainingConfig(kind="orm", rank=8, batch=8, micro_tokens=2048))
+    prm: TrainingConfig = field(default_factory=lambda: TrainingConfig(kind="prm", **_JUDGES))
+    orm: TrainingConfig = field(default_factory=lambda: TrainingConfig(kind="orm", **_JUDGES))
     max_tokens: int = 220
     check_problems: int = 40
     policy_seed: int = 1
