@@ -1,7 +1,7 @@
 """Write magicore/data/demo.jsonl, the problems behind `make demo`: the same seed writes the same bytes.
 
-They are of the families that the embedded models are trained for and solve, from the test split, with a seed that nothing else of
-the package draws from.
+They are of the families that the embedded models are trained for and solve, from the test split, with a seed that
+nothing else of the package draws from.
 """
 
 from __future__ import annotations
