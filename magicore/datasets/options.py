@@ -62,6 +62,24 @@ def options_from_field(value: Any) -> Options | str:
     return "`options` is a list of texts, or an object from letters to texts"
 
 
+def with_options(question: str, options: Sequence[str] | None) -> str:
+    """A question as models are asked it: its options under it, each after its letter, unless it lists as many itself.
+
+    >>> print(with_options("Which is prime?", ["4", "7"]))
+    Which is prime?
+    (A) 4
+    (B) 7
+    >>> with_options("Which is prime? Options: A) 4 B) 7", ["4", "7"])
+    'Which is prime? Options: A) 4 B) 7'
+    """
+    if not options:
+        return question
+    listed = options_in_question(question)
+    if listed is not None and len(listed.texts) == len(options):
+        return question
+    return "\n".join([question.rstrip(), *(f"({a}) {text}" for a, text in zip(LETTERS, options, strict=False))])
+
+
 def options_in_question(question: str) -> Options | None:
     """The options that a question lists as ``(A)2 (B)4``, ``A)5 B)7`` or one a line as ``A. five``; ``None`` without.
 

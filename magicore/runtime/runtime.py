@@ -11,6 +11,7 @@ from typing import TypeVar
 from magicore.answers import canonical_keys
 from magicore.chains import read_chain, scored_chain
 from magicore.config import Duplicates
+from magicore.datasets.options import with_options
 from magicore.errors import AuthenticationFailed, ConnectionFailed, ContextExceeded, LanguageModelError, RequestRefused
 from magicore.llms.base import Message, Request, Sampling
 from magicore.llms.sampler import SampleOutcome
@@ -199,7 +200,7 @@ class Runtime:
 
         ``questions`` gives each chain's question where they are not all the problem's.
         """
-        asked = questions if questions is not None else [self.problem.question] * len(chains)
+        asked = questions if questions is not None else [self.question] * len(chains)
         solutions = [chain.solution(question) for chain, question in zip(chains, asked, strict=True)]
         for service, role in ((self.engine.orm, "orm"), (self.engine.prm, "prm")):
             if service is not None:
@@ -229,11 +230,16 @@ class Runtime:
             self.ledger.book(role, service.name, Usage(prompt=sum(tokens), calls=len(tokens)))
         return scores
 
+    @property
+    def question(self) -> str:
+        """The question as models see it."""
+        return with_options(self.problem.question, self.problem.options)
+
     def messages(self, template: str, *, persona: str | None = None, **values: str) -> tuple[Message, ...]:
         """The prompt of a role for this problem, from the run's prompt set; ``persona`` names one of the set's."""
         prompts = self.engine.prompts
         said = "" if persona is None else prompts.persona(persona)
-        return prompts.messages(template, self.problem.kind, persona=said, question=self.problem.question, **values)
+        return prompts.messages(template, self.problem.kind, persona=said, question=self.question, **values)
 
     def turn(self, template: str, **values: str) -> Message:
         """A message that goes on with a conversation, from the run's prompt set."""

@@ -9,6 +9,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any, Final, get_args
 
+from magicore.datasets.options import with_options
 from magicore.datasets.problems import FIELDS, checked_kind, read_problem
 from magicore.datasets.readers import file_records
 from magicore.errors import InputError
@@ -102,7 +103,10 @@ class _Reader:
                 "so name the file with the problems too (--data)"
             )
         return GivenSolution(
-            problem=problem, solution=chain.solution(problem.question), chain=read.scored, kept=read.kept
+            problem=problem,
+            solution=chain.solution(with_options(problem.question, problem.options)),
+            chain=read.scored,
+            kept=read.kept,
         )
 
     def solution(self, record: Record, number: int) -> GivenSolution:

@@ -8,6 +8,7 @@ from random import Random
 from typing import Any
 
 from magicore.datasets.load import source_records
+from magicore.datasets.options import with_options
 from magicore.datasets.problems import FIELDS, read_problem
 from magicore.errors import InputError
 from magicore.llms.base import Message
@@ -47,7 +48,7 @@ def read_conversations(source: str, prompts: PromptSet) -> Iterator[tuple[str, C
 
 def solver_conversation(problem: Problem, worked: str, prompts: PromptSet) -> Conversation:
     """The question as the solver is asked it, and the worked solution."""
-    asked = prompts.messages("solver", problem.kind, question=problem.question)
+    asked = prompts.messages("solver", problem.kind, question=with_options(problem.question, problem.options))
     return (*asked, Message(role="assistant", content=worked))
 
 
@@ -57,7 +58,9 @@ def review_conversation(
     """A solution as the reviewer is shown it, with step scores or without, and the feedback."""
     template = "reviewer" if scores is not None else "reviewer-unscored"
     shown = shown_solution(steps, scores)
-    asked = prompts.messages(template, problem.kind, question=problem.question, solution=shown)
+    asked = prompts.messages(
+        template, problem.kind, question=with_options(problem.question, problem.options), solution=shown
+    )
     return (*asked, Message(role="assistant", content=feedback))
 
 
@@ -71,7 +74,11 @@ def refine_conversation(
 ) -> Conversation:
     """A solution and the feedback on it as the refiner is shown them, and the worked solution."""
     template = "refiner" if scores is not None else "refiner-unscored"
-    values = {"question": problem.question, "solution": shown_solution(steps, scores), "feedback": feedback}
+    values = {
+        "question": with_options(problem.question, problem.options),
+        "solution": shown_solution(steps, scores),
+        "feedback": feedback,
+    }
     asked = prompts.messages(template, problem.kind, **values)
     return (*asked, Message(role="assistant", content=worked))
 
