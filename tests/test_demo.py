@@ -36,11 +36,11 @@ def test_the_problems_are_what_their_script_writes(tmp_path: Path, monkeypatch: 
     assert (tmp_path / "demo.jsonl").read_bytes() == files("magicore.data").joinpath("demo.jsonl").read_bytes()
 
 
-def test_the_problems_are_held_out_eight_of_each_family() -> None:
+def test_the_problems_are_held_out_twelve_of_each_family() -> None:
     problems = load_problems("demo")
     families = [problem.id.split("-")[0] for problem in problems]
     assert families == ["stories", "units"] * 12
-    assert [problem.kind for problem in problems[:3]] == ["number", "date", "number"]
+    assert [problem.kind for problem in problems[:3]] == ["number", "number", "number"]
     for problem in problems:
         drawn = drawn_by_id(problem.id)
         assert drawn is not None, "an id says which problem it is, so that the truth of every step is known"
@@ -48,7 +48,7 @@ def test_the_problems_are_held_out_eight_of_each_family() -> None:
     others = {
         problem.question
         for family in set(families)
-        for source in ("900:1:train", "150:2:train", "100:3:train", "40:4:test", "100:9:test")
+        for source in ("1000:1:train", "150:2:train", "200:3:train", "40:4:test", "100:9:test")
         for problem in load_problems(f"gen:{family}:{source}")
     }
     assert not others & {problem.question for problem in problems}
@@ -56,11 +56,11 @@ def test_the_problems_are_held_out_eight_of_each_family() -> None:
 
 def test_the_problems_are_of_the_recipes_families_and_of_no_seed_of_its_own() -> None:
     pytest.importorskip("torch")
-    from magicore.training.recipe import FAMILIES, Recipe
+    from magicore.training.recipe import JUDGED, Recipe
 
     script = runpy.run_path(str(ROOT / "scripts" / "make_demo.py"))
     recipe = Recipe()
-    assert script["FAMILIES"] == FAMILIES
+    assert script["FAMILIES"] == JUDGED
     assert script["SEED"] not in (recipe.policy_seed, recipe.review_seed, recipe.chain_seed, recipe.check_seed, 9)
 
 
@@ -99,8 +99,7 @@ def test_adapters_are_looked_for_where_the_recipe_puts_them(tmp_path: Path, monk
     folder = tmp_path / "embedded" / "policy"
     folder.mkdir(parents=True)
     (folder / "adapter_config.json").write_text("{}")
-    monkeypatch.setattr(demonstration, "files", lambda package: tmp_path)
-    monkeypatch.setattr(demonstration, "adapter_folder", lambda kind: tmp_path / "nowhere" / kind)
+    monkeypatch.setattr(demonstration, "adapter_folder", lambda kind: tmp_path / "embedded" / kind)
     assert missing_adapters() == ["orm", "prm"]
 
 

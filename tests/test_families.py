@@ -10,7 +10,8 @@ import pytest
 
 from magicore.datasets import load_problems
 from magicore.datasets.families import FAMILIES, draw_family, drawn_by_id
-from magicore.datasets.families.plan import Drawn, Split, first_error, step_truth, with_error
+from magicore.datasets.families.numbers import NUMBERS
+from magicore.datasets.families.plan import Drawn, PlanStep, Ref, Split, first_error, step_truth, with_error
 from magicore.datasets.tasks import parse_task_name, task_records
 from magicore.errors import InputError
 from magicore.training.label_rules import labels_by_gold
@@ -154,10 +155,13 @@ def test_a_planted_error_is_the_first_error(name: str) -> None:
 
 
 def story() -> Drawn:
-    """40 nails, 4 times 5 taken, 3 times as many."""
-    return next(
-        d for d in draw_family("stories", 300, 1, "test") if d.question.startswith("At first Wim owns 36 nails.")
+    """36 nails, 4 times 5 taken, 3 times as many."""
+    plan = (
+        PlanStep(op="*", left=4, right=5, note="{left} times {right}"),
+        PlanStep(op="-", left=36, right=Ref(0), note="Taking away"),
+        PlanStep(op="*", left=Ref(1), right=3, note="{right} times as many"),
     )
+    return Drawn(question="At first Wim owns 36 nails ...", plan=plan, arithmetic=NUMBERS)
 
 
 def test_step_truth_by_hand() -> None:
