@@ -109,7 +109,7 @@
     }
     function draw() {
       const found = data.runs[chosen].frontier, generated = axis === "generated";
-      const what = generated ? "generated tokens" : data.axes[axis];
+      const what = generated ? "completion tokens" : data.axes[axis];
       const amount = (value) => (value === null ? "–" : value >= 100 ? count(Math.round(value)) : String(Number(value.toPrecision(3))));
       const series = !generated ? [] : Object.entries(found.series).map(([name, points]) => [name, points.filter((p) => p.tokens !== null)]).filter(([, points]) => points.length);
       const own = able.map(({ run, at }) => ({ run, at, point: generated ? run.frontier.run : { ...run.frontier.run, tokens: run.frontier.spent[axis] } })).filter(({ point }) => point.tokens !== null);
@@ -161,7 +161,7 @@
     const costs = Object.entries(data.axes).filter(([name]) => spends(name));
     const choices = h("p", { class: "choices small muted" },
       many && h("label", {}, "Votes over the chains of ", h("select", { id: "frontier-run", onchange: (event) => { chosen = Number(event.target.value); draw(); } }, able.map(({ run, at }) => h("option", { value: at }, run.label)))),
-      costs.length ? h("label", {}, "Cost ", h("select", { id: "frontier-axis", onchange: (event) => { axis = event.target.value; draw(); } }, h("option", { value: "generated" }, "generated tokens: votes and runs"), costs.map(([name, title]) => h("option", { value: name }, `${title}: runs`)))) : null);
+      costs.length ? h("label", {}, "Cost ", h("select", { id: "frontier-axis", onchange: (event) => { axis = event.target.value; draw(); } }, h("option", { value: "generated" }, "completion tokens, prompts not counted: votes and runs"), costs.map(([name, title]) => h("option", { value: name }, `${title}: runs`)))) : null);
     box.append(choices);
     const short = (value) => (value === null ? "–" : value >= 100 ? count(Math.round(value)) : String(Number(value.toPrecision(3))));
     const spending = costs.length ? [h("h4", { class: "where" }, "What a problem costs"), table(["Run", ...costs.map(([, title]) => title)], able.map(({ run }) => [run.label, ...costs.map(([name]) => short(run.frontier.spent[name]))]), "What a problem costs")] : [];
