@@ -20,9 +20,8 @@ from magicore.ablations.arms import Arm, arm_runs, run_spent
 from magicore.ablations.drawing import frontier_scatter
 from magicore.ablations.finished import FinishedRun, read_run
 from magicore.ablations.initial_cost import FIRST_ROLES, FirstCosts
-from magicore.ablations.iterations import answers_by_round
+from magicore.ablations.iterations import answers_by_round, scored_by_round
 from magicore.ablations.options import Options, agree
-from magicore.ablations.round_cost import round_costs
 from magicore.ablations.statistics import SHOWN, Luck, Scored, arm_points, arm_rows
 from magicore.ablations.study import Study, StudyFigure, StudyTable
 from magicore.ablations.subsets import Aggregation
@@ -322,15 +321,12 @@ def by_rounds(run: FinishedRun, name: str, rounds: int) -> dict[str, Counted]:
     After the last round that any problem needed, later ones change nothing and cost nothing.
     """
     taken = trajectories(run)
-    right, costs = answers_by_round(run, taken), round_costs(run)
-    gone = np.cumsum([one.reached for one in taken.rounds], axis=0) - 1
-    everyone = np.ones(taken.n, dtype=np.bool_)
+    scored = scored_by_round(run, taken, answers_by_round(run, taken))
     found: dict[str, Counted] = {}
     for number in range(1, rounds + 1):
-        at = min(number, len(right) - 1)
-        answers = dict(zip(taken.ids, right[at].tolist(), strict=True))
+        at = min(number, len(scored) - 1)
         found[rounds_name(name, number)] = Counted(
-            right=answers, spent=costs.of(gone[at], everyone), completion_tokens=_written(run, at)
+            right=scored[at].right, spent=scored[at].spent, completion_tokens=_written(run, at)
         )
     return found
 

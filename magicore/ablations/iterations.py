@@ -43,16 +43,7 @@ def iterations_study(directory: Path, options: Options) -> Study:
         )
     taken = trajectories(run)
     right = answers_by_round(run, taken)
-    costs = round_costs(run)
-    everyone = np.ones(taken.n, dtype=np.bool_)
-    gone = np.cumsum([one.reached for one in taken.rounds], axis=0) - 1
-    arms = {
-        round_name(number): Scored(
-            right={name: bool(right[number][at]) for at, name in enumerate(taken.ids) if taken.graded[at]},
-            spent=costs.of(gone[number], everyone),
-        )
-        for number in range(len(right))
-    }
+    arms = {round_name(number): one for number, one in enumerate(scored_by_round(run, taken, right))}
     rows = arm_rows(arms, options.baseline or round_name(0), options.luck)
     flow = tuple(flow_rows(run, taken, right, options.luck.confidence))
     return Study(
@@ -100,6 +91,20 @@ def answers_by_round(run: FinishedRun, taken: Trajectories) -> list[BoolArray]:
     # The method's own word counts where it has spoken: after a problem's last round.
     counts = np.array(run.rounds)
     return [np.where(counts - 1 <= number, final, right) for number, right in enumerate(found)]
+
+
+def scored_by_round(run: FinishedRun, taken: Trajectories, right: list[BoolArray]) -> list[Scored]:
+    """The answers to graded problems after each round, and what all problems cost up to it."""
+    costs = round_costs(run)
+    everyone = np.ones(taken.n, dtype=np.bool_)
+    gone = np.cumsum([one.reached for one in taken.rounds], axis=0) - 1
+    return [
+        Scored(
+            right={name: bool(answers[at]) for at, name in enumerate(taken.ids) if taken.graded[at]},
+            spent=costs.of(gone[number], everyone),
+        )
+        for number, answers in enumerate(right)
+    ]
 
 
 def flow_rows(run: FinishedRun, taken: Trajectories, right: list[BoolArray], confidence: float) -> list[dict[str, Any]]:

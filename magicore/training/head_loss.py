@@ -18,7 +18,8 @@ class _FrozenHeadLoss(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, hidden: Tensor, weight: Tensor, targets: Tensor) -> Tensor:
         total = torch.zeros((), dtype=torch.float32, device=hidden.device)
-        gradient = torch.empty_like(hidden)
+        wanted_back = ctx.needs_input_grad[0]
+        gradient = torch.empty_like(hidden) if wanted_back else hidden.new_empty(0)
         block = _ROWS if hidden.device.type == "cpu" else 4096
         for first in range(0, len(targets), block):
             part = slice(first, first + block)
@@ -26,6 +27,8 @@ class _FrozenHeadLoss(torch.autograd.Function):
             logits = (hidden[part].to(weight.dtype) @ weight.T).float()
             log_sum = logits.logsumexp(-1, keepdim=True)
             total += (log_sum - logits.gather(1, wanted)).sum()
+            if not wanted_back:
+                continue
             shares = logits.sub_(log_sum).exp_()
             shares.scatter_add_(1, wanted, torch.full_like(log_sum, -1.0))
             gradient[part] = (shares.to(weight.dtype) @ weight).to(gradient.dtype)
