@@ -266,23 +266,58 @@ def test_a_common_beginning_is_read_once(monkeypatch: pytest.MonkeyPatch) -> Non
     loaded = tiny()
     tokens = [at % 90 for at in range(60)]
     with torch.inference_mode():
-        plain = PromptReader(loaded, reuse=False).read([*tokens, 7, 8])
+        [plain] = PromptReader(loaded, reuse=False).read([[*tokens, 7, 8, 9]])
         reader = PromptReader(loaded, reuse=True)
-        reader.read([*tokens, 1, 2, 3])
-        read: list[int] = []
-        forward = loaded.model.forward
-
-        def counting(**arguments: Any) -> Any:
-            read.append(arguments["input_ids"].shape[1])
-            return forward(**arguments)
-
-        monkeypatch.setattr(loaded.model, "forward", counting)
-        reused = reader.read([*tokens, 7, 8])
-        reader.read([*tokens, 7, 8])
-    assert read == [2, 1]
-    assert torch.allclose(reused.logits, plain.logits, atol=1e-4)
-    for (keys, _), (plain_keys, _) in zip(reused.states, plain.states, strict=True):
+        reader.read([[*tokens, 1, 2, 3]])
+        read = widths(loaded, monkeypatch)
+        [reused] = reader.read([[*tokens, 7, 8, 9]])
+        [again] = reader.read([[*tokens, 7, 8, 10]])
+    assert read == [(1, 2)]
+    for (keys, _), (plain_keys, _), (same, _) in zip(reused.states, plain.states, again.states, strict=True):
         assert torch.allclose(keys, plain_keys, atol=1e-5)
+        assert torch.equal(keys, same)
+
+
+def test_prompts_that_wait_together_are_read_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded = tiny()
+    shared = [at % 90 for at in range(30)]
+    prompts = [[*shared, *range(length)] for length in (2, 9, 5, 9)] + [[3], [*range(1, 12)]]
+    with torch.inference_mode():
+        plain = [PromptReader(loaded, reuse=False).read([prompt])[0] for prompt in prompts]
+        reader = PromptReader(loaded, reuse=True)
+        reader.read([[*shared, 80, 80]])
+        read = widths(loaded, monkeypatch)
+        together = reader.read(prompts)
+    assert read == [(1, 10), (3, 8)]  # nothing in common with what was read; three that differ, after what they share
+    for one, alone in zip(together, plain, strict=True):
+        assert one.tokens == alone.tokens
+        assert len(one.states) == len(alone.states)
+        for ours, theirs in zip(one.states, alone.states, strict=True):
+            assert ours[0].shape[2] == len(one.tokens) - 1
+            assert torch.allclose(ours[0], theirs[0], atol=1e-5)
+            assert torch.allclose(ours[1], theirs[1], atol=1e-5)
+
+
+def test_a_very_long_prompt_is_not_padded_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded = tiny()
+    read = widths(loaded, monkeypatch)
+    with torch.inference_mode():
+        PromptReader(loaded, reuse=False).read([[1, 2, 3], [*range(90)] * 4, [4, 5, 6, 7]])
+    assert read == [(2, 3), (1, 359)]
+
+
+def widths(loaded: LoadedModel, monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
+    """Rows and columns of each pass from now on."""
+    read: list[tuple[int, int]] = []
+    forward = loaded.model.forward
+
+    def counting(**arguments: Any) -> Any:
+        rows, columns = arguments["input_ids"].shape
+        read.append((rows, columns))
+        return forward(**arguments)
+
+    monkeypatch.setattr(loaded.model, "forward", counting)
+    return read
 
 
 def test_chat_templates_and_models_without_one() -> None:

@@ -42,9 +42,12 @@ class Wanted:
 
 @dataclass
 class Row:
-    """One chain as it grows, to at most ``limit`` tokens. ``done`` is called once, when ``stop`` is known."""
+    """One chain as it grows after the token ``after``, to at most ``limit`` tokens. ``done`` is called once, when
+    ``stop`` is known.
+    """
 
     wanted: Wanted
+    after: int
     limit: int
     done: Callable[[Row], None]
     draw: random.Random
@@ -84,35 +87,32 @@ class Batch:
         return any(row is not None for row in self._rows)
 
     def add(self, prompt: Prompt, rows: Sequence[Row | None]) -> None:
-        """Begin chains after a prompt; their first token comes from the prompt's own logits. ``None`` is padding."""
+        """Begin chains after a prompt, whose last token they read in their first step. ``None`` is padding."""
         self._cache.insert(prompt.states, len(rows))
-        first = len(self._rows)
         self._rows += rows
-        self._take(prompt.logits.expand(len(rows), -1), first)
-        self._clear()
 
     def step(self) -> None:
         """One more token for every chain; finished chains are handed over and leave."""
         positions, mask = self._cache.begin_step()
         filler = next(iter(self._loaded.ends), 0)
-        last = [[row.tokens[-1] if row is not None else filler] for row in self._rows]
+        last = [[filler if row is None else row.tokens[-1] if row.tokens else row.after] for row in self._rows]
         tokens = torch.tensor(last, device=self._loaded.device)
         logits = forward(self._loaded, tokens, positions, self._cache, step_mask(self._loaded, positions, mask))
         self._cache.end_step()
-        self._take(logits, 0)
+        self._take(logits)
         self._clear()
 
     def emptied(self) -> Batch:
         """A new batch of the same kind without rows."""
         return Batch(self._loaded, self._cache.max_rows, fixed=self._fixed)
 
-    def _take(self, logits: torch.Tensor, first: int) -> None:
-        """Choose a token for each row from ``first`` on.
+    def _take(self, logits: torch.Tensor) -> None:
+        """Choose a token for each row.
 
         In a fixed batch each row by itself: how a sum over the vocabulary is split between threads depends on how many
         rows there are.
         """
-        live = [(at, row) for at, row in enumerate(self._rows[first:]) if row is not None]
+        live = [(at, row) for at, row in enumerate(self._rows) if row is not None]
         for block in [[one] for one in live] if self._fixed else [live]:
             rows = [row for _, row in block]
             self._choose(logits if len(rows) == len(logits) else logits[[at for at, _ in block]], rows)

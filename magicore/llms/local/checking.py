@@ -17,8 +17,8 @@ _TOLERANCE_HALF = 0.4
 
 
 def self_check(loaded: LoadedModel) -> None:
-    """Continue two prompts of different lengths in one batch by one token, one of them read in two parts, and compare
-    the logits with those of a plain pass over each whole text.
+    """Read two prompts of different lengths in one pass, one of them in two parts, continue them in one batch by one
+    token, and compare the logits with those of a plain pass over each whole text.
 
     Raises:
         CapabilityError: They differ: the architecture's attention or positions work in another way than this package
@@ -46,10 +46,10 @@ def _whole(loaded: LoadedModel, text: list[int]) -> torch.Tensor:
 
 def _in_parts(loaded: LoadedModel, texts: list[list[int]]) -> torch.Tensor:
     reader = PromptReader(loaded, reuse=True)
+    reader.read([text[:-2] for text in texts])  # so that the next reading takes up where this one ends
     cache = SlotCache(len(texts), loaded.device)
-    for text in texts:
-        reader.read(text[: len(text) - 2])  # so that the next reading takes up where this one ends
-        cache.insert(reader.read(text[:-1]).states, 1)
+    for prompt in reader.read(texts):
+        cache.insert(prompt.states, 1)
     positions, mask = cache.begin_step()
     tokens = torch.tensor([text[-1:] for text in texts], device=loaded.device)
     return forward(loaded, tokens, positions, cache, step_mask(loaded, positions, mask))

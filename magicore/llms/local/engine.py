@@ -59,8 +59,8 @@ class Job:
     future: Future[Sampled] = field(default_factory=Future)
     finished: dict[int, Row] = field(default_factory=dict)
 
-    def row(self, place: int, room: int) -> Row:
-        """The chain at ``place``, in a context that has ``room`` for so many tokens."""
+    def row(self, place: int, prompt: Prompt, context: int) -> Row:
+        """The chain at ``place`` after the prompt, in a context of so many tokens."""
         _, wanted = self.wanted[place]
 
         def done(row: Row) -> None:
@@ -68,18 +68,19 @@ class Job:
 
         return Row(
             wanted=wanted,
-            limit=min(wanted.limit, room),
+            after=prompt.tokens[-1],
+            limit=min(wanted.limit, context - len(prompt.tokens)),
             done=done,
             draw=random.Random(wanted.key),
             cancelled=self.future.cancelled,
         )
 
-    def resolve(self, prompt: Prompt) -> bool:
-        """Hand over the chains if all are finished; whether they are."""
+    def resolve(self, prompt_tokens: int) -> bool:
+        """Hand over the chains after a prompt of so many tokens if all are finished; whether they are."""
         if len(self.finished) < len(self.wanted):
             return False
         rows = tuple(self.finished[place] for place in range(len(self.wanted)))
-        self._settle(lambda: self.future.set_result(Sampled(rows=rows, prompt_tokens=len(prompt.tokens))))
+        self._settle(lambda: self.future.set_result(Sampled(rows=rows, prompt_tokens=prompt_tokens)))
         return True
 
     def fail(self, error: BaseException) -> None:
@@ -233,15 +234,27 @@ class _Open:
     batch: Batch
 
 
+@dataclass(kw_only=True)
+class _Begun:
+    """How far a job has come: the length of its ``prompt``, which is let go once all chains are placed."""
+
+    prompt: Prompt | None
+    prompt_tokens: int
+    placed: int = 0
+
+
 class _Together:
-    """All jobs in one batch."""
+    """All jobs in one batch.
+
+    Rows are given to those who wait when an eighth of the batch is free or nothing is under way, so that prompts are
+    read several at a time.
+    """
 
     def __init__(self, rows: int) -> None:
         self.jobs: deque[Job] = deque()
         self._rows = rows
         self._open: _Open | None = None
-        self._begun: dict[Job, Prompt] = {}
-        self._places: dict[Job, int] = {}
+        self._begun: dict[Job, _Begun] = {}
 
     def begin(self, loaded: LoadedModel) -> None:
         """Work with this model from now on."""
@@ -256,11 +269,15 @@ class _Together:
         opened = self._open
         if opened is None:
             raise LanguageModelError("the model is not loaded")
-        self._admit(opened)
+        for job in [job for job in self.jobs if job.future.cancelled()]:
+            self._forget(job)
+        if not opened.batch.active or opened.batch.free >= self._rows // 8:
+            self._read(opened)
+            self._place(opened)
         if opened.batch.active:
             opened.batch.step()
-        for job in [job for job in self.jobs if job in self._begun]:
-            if job.future.cancelled() or job.resolve(self._begun[job]):
+        for job, begun in list(self._begun.items()):
+            if job.resolve(begun.prompt_tokens):
                 self._forget(job)
 
     def drop(self) -> list[Job]:
@@ -270,36 +287,45 @@ class _Together:
             self._open = replace(self._open, batch=self._open.batch.emptied())
         self.jobs.clear()
         self._begun.clear()
-        self._places.clear()
         return left
 
-    def _admit(self, opened: _Open) -> None:
+    def _read(self, opened: _Open) -> None:
+        """Read the prompts of those whose chains come next: as many as there are rows for."""
+        free = opened.batch.free
+        unread: dict[Job, list[int]] = {}
         for job in list(self.jobs):
-            if opened.batch.free == 0:
+            if free <= 0:
+                break
+            begun = self._begun.get(job)
+            if begun is None:
+                tokens = _tokens(opened.loaded, job)
+                if tokens is None:
+                    self.jobs.remove(job)
+                    continue
+                unread[job] = tokens
+            free -= len(job.wanted) - (begun.placed if begun else 0)
+        for job, prompt in zip(unread, opened.reader.read(list(unread.values())), strict=True):
+            self._begun[job] = _Begun(prompt=prompt, prompt_tokens=len(prompt.tokens))
+
+    def _place(self, opened: _Open) -> None:
+        """Give rows to the chains that come next."""
+        for job, begun in self._begun.items():
+            if (prompt := begun.prompt) is None:
+                continue
+            context = opened.loaded.context
+            longest = min(context, len(prompt.tokens) + job.wanted[begun.placed][1].limit)
+            room = opened.batch.room(prompt.bytes_per_token * longest)
+            places = range(begun.placed, min(len(job.wanted), begun.placed + room))
+            if not places:
                 return
-            if job.future.cancelled():
-                self._forget(job)
-                continue
-            first = self._places.get(job, 0)
-            if first == len(job.wanted):
-                continue
-            prompt = self._begun.get(job) or _read(opened.reader, opened.loaded, job)
-            if prompt is None:
-                self.jobs.remove(job)
-                continue
-            self._begun[job] = prompt
-            room = opened.loaded.context - len(prompt.tokens)
-            longest = len(prompt.tokens) + min(room, job.wanted[first][1].limit)
-            last = min(len(job.wanted), first + opened.batch.room(prompt.bytes_per_token * longest))
-            if last == first:
-                return
-            self._places[job] = last
-            opened.batch.add(prompt, [job.row(place, room) for place in range(first, last)])
+            opened.batch.add(prompt, [job.row(place, prompt, context) for place in places])
+            begun.placed = places.stop
+            if begun.placed == len(job.wanted):
+                begun.prompt = None
 
     def _forget(self, job: Job) -> None:
         self.jobs.remove(job)
         self._begun.pop(job, None)
-        self._places.pop(job, None)
 
 
 class _Alone:
@@ -323,14 +349,15 @@ class _Alone:
         if loaded is None:
             raise LanguageModelError("the model is not loaded")
         job = self.jobs[0]
-        prompt = None if job.future.cancelled() else _read(PromptReader(loaded, reuse=False), loaded, job)
-        if prompt is not None:
+        tokens = None if job.future.cancelled() else _tokens(loaded, job)
+        if tokens is not None:
+            [prompt] = PromptReader(loaded, reuse=False).read([tokens])
             passes: dict[int, list[int]] = {}
             for place, (index, _) in enumerate(job.wanted):
                 passes.setdefault(index // FIXED_ROWS, []).append(place)
             for places in passes.values():
                 self._pass(loaded, job, prompt, places)
-            job.resolve(prompt)
+            job.resolve(len(tokens))
         self.jobs.popleft()
 
     def drop(self) -> list[Job]:
@@ -342,15 +369,15 @@ class _Alone:
     def _pass(self, loaded: LoadedModel, job: Job, prompt: Prompt, places: Sequence[int]) -> None:
         rows: list[Row | None] = [None] * FIXED_ROWS
         for place in places:
-            rows[job.wanted[place][0] % FIXED_ROWS] = job.row(place, loaded.context - len(prompt.tokens))
+            rows[job.wanted[place][0] % FIXED_ROWS] = job.row(place, prompt, loaded.context)
         batch = Batch(loaded, FIXED_ROWS, fixed=True)
         batch.add(prompt, rows)
         while batch.active:
             batch.step()
 
 
-def _read(reader: PromptReader, loaded: LoadedModel, job: Job) -> Prompt | None:
-    """Read a job's prompt; ``None`` if it cannot be, which the job is then told."""
+def _tokens(loaded: LoadedModel, job: Job) -> list[int] | None:
+    """A job's prompt; ``None`` if it cannot be made or leaves no room, which the job is then told."""
     try:
         tokens = prompt_tokens(loaded.tokenizer, job.messages, job.prefill)
         if len(tokens) >= loaded.context:
@@ -358,7 +385,7 @@ def _read(reader: PromptReader, loaded: LoadedModel, job: Job) -> Prompt | None:
                 f"the prompt has {len(tokens)} tokens, the model reads {loaded.context}; shorten it, or take a model "
                 "that reads more"
             )
-        return reader.read(tokens)
     except MagicoreError as error:
         job.fail(error)
         return None
+    return tokens

@@ -17,27 +17,29 @@ from magicore.llms.local.loading import LoadedModel
 from magicore.llms.local.slots import PromptStates
 
 _KEPT_TOKENS = 4096
+_KEPT_A_PASS = 2
 _WORTH_REUSING = 16
+_PASS_TOKENS = 8192
+_PASS_COSTS = 256
+"""What a pass costs beside its tokens, in tokens: so much padding is cheaper than another pass."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Prompt:
-    """A prompt that has been read.
+    """A prompt that has been read up to its last token, which the first step of each of its chains reads.
 
     Attributes:
-        tokens: Its token ids.
-        states: Keys and values of every layer.
-        logits: Float32, ``[vocabulary]``: what follows its last token.
+        tokens: Its token ids, at least one.
+        states: Keys and values of every layer, of all tokens but the last.
     """
 
     tokens: tuple[int, ...]
     states: PromptStates
-    logits: torch.Tensor
 
     @property
     def bytes_per_token(self) -> int:
-        """What keys and values of one token take in memory."""
-        return sum(keys.nbytes + values.nbytes for keys, values in self.states) // len(self.tokens)
+        """What keys and values of one token take in memory; 0 for a prompt of one token, of which none are held."""
+        return sum(keys.nbytes + values.nbytes for keys, values in self.states) // max(len(self.tokens) - 1, 1)
 
 
 def prompt_tokens(tokenizer: Any, messages: Sequence[Message], prefill: str | None) -> list[int]:
@@ -74,8 +76,22 @@ def _ids(found: Any) -> list[int]:
     return [int(token) for token in found]
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Unread:
+    """What is to be read: ``tokens``, of which the first ``common`` begin ``kept`` too, whose ``states`` are there."""
+
+    tokens: tuple[int, ...]
+    common: int
+    kept: tuple[int, ...]
+    states: PromptStates
+
+    @property
+    def rest(self) -> int:
+        return len(self.tokens) - self.common
+
+
 class PromptReader:
-    """Reads prompts, one at a time at its exact length, so that nothing is spent on padding.
+    """Reads prompts, those that wait together in passes of about equal length.
 
     What a new prompt has in common with the beginning of one read lately (a system message, exemplars, the conversation
     so far) is not read again, unless ``reuse`` is off.
@@ -86,41 +102,79 @@ class PromptReader:
         self._reuse = reuse
         self._kept: OrderedDict[tuple[int, ...], PromptStates] = OrderedDict()
 
-    def read(self, tokens: Sequence[int]) -> Prompt:
-        """Read a prompt of at least one token."""
-        device = self._loaded.device
-        common, states = self._common_beginning(tokens) if self._reuse else (0, ())
-        cache = DynamicCache()
-        for layer, (keys, values) in enumerate(states):
-            cache.update(keys[:, :, :common], values[:, :, :common], layer)
-        rest = torch.tensor([tokens[common:]], device=device)
-        positions = torch.arange(common, len(tokens), device=device)[None]
-        logits = forward(self._loaded, rest, positions, cache, mask=None)[0].float()
-        held: list[Any] = cache.layers
-        read = tuple((layer.keys, layer.values) for layer in held)
-        if self._reuse:
-            self._keep(tuple(tokens), read)
-        return Prompt(tokens=tuple(tokens), states=read, logits=logits)
+    def read(self, prompts: Sequence[Sequence[int]]) -> list[Prompt]:
+        """Read prompts of at least one token each; equal ones once."""
+        read: dict[tuple[int, ...], PromptStates] = {(): ()}
+        unread: list[_Unread] = []
+        for body in dict.fromkeys(tuple(tokens[:-1]) for tokens in prompts):
+            found = self._with_beginning(body)
+            if found.rest:
+                unread.append(found)
+            else:
+                read[body] = _cut(found.states, 0, len(body))
+        for together in _passes(unread):
+            read |= self._pass(together)
+        return [Prompt(tokens=tuple(tokens), states=read[tuple(tokens[:-1])]) for tokens in prompts]
 
-    def _common_beginning(self, tokens: Sequence[int]) -> tuple[int, PromptStates]:
-        """The longest beginning shared with a kept prompt. At least one token is always left to read."""
-        best, states = 0, ()
-        found: tuple[int, ...] | None = None
+    def _pass(self, together: Sequence[_Unread]) -> dict[tuple[int, ...], PromptStates]:
+        """Read several in one pass, padded at the right: what comes later has no part in what a token attends to."""
+        device = self._loaded.device
+        common = min(one.common for one in together)
+        width = max(len(one.tokens) for one in together) - common
+        cache = DynamicCache()
+        for layer, (keys, values) in enumerate(_cut(together[0].states, 0, common) if common else ()):
+            cache.update(keys.expand(len(together), -1, -1, -1), values.expand(len(together), -1, -1, -1), layer)
+        rest = torch.zeros(len(together), width, dtype=torch.long)
+        for row, one in enumerate(together):
+            rest[row, : len(one.tokens) - common] = torch.tensor(one.tokens[common:])
+        positions = torch.arange(common, common + width, device=device).expand(len(together), -1)
+        forward(self._loaded, rest.to(device), positions, cache, mask=None)
+        layers: list[Any] = cache.layers
+        held = [(layer.keys, layer.values) for layer in layers]
+        read = {one.tokens: _cut(held, row, len(one.tokens)) for row, one in enumerate(together)}
+        if self._reuse:
+            for one in together[-_KEPT_A_PASS:]:
+                self._keep(one.tokens, [(keys.clone(), values.clone()) for keys, values in read[one.tokens]])
+        return read
+
+    def _with_beginning(self, tokens: tuple[int, ...]) -> _Unread:
+        """With the longest beginning shared with a kept prompt."""
+        best = 0
+        found: tuple[int, ...] = ()
         for kept in self._kept:
-            limit = min(len(kept), len(tokens) - 1)
+            limit = min(len(kept), len(tokens))
             length = next((at for at in range(limit) if kept[at] != tokens[at]), limit)
             if length > best:
                 best, found = length, kept
-        if found is None or best < _WORTH_REUSING:
-            return 0, states
+        if best < _WORTH_REUSING:
+            return _Unread(tokens=tokens, common=0, kept=(), states=())
         self._kept.move_to_end(found)
-        return best, self._kept[found]
+        return _Unread(tokens=tokens, common=best, kept=found, states=self._kept[found])
 
     def _keep(self, tokens: tuple[int, ...], states: PromptStates) -> None:
         self._kept[tokens] = states
         self._kept.move_to_end(tokens)
         while len(self._kept) > 1 and sum(map(len, self._kept)) > _KEPT_TOKENS:
             self._kept.popitem(last=False)
+
+
+def _passes(unread: Sequence[_Unread]) -> list[list[_Unread]]:
+    """Those that begin alike, by length, in passes that are not too large and pad no more than a pass costs."""
+    passes: list[list[_Unread]] = []
+    for one in sorted(unread, key=lambda one: (one.kept, len(one.tokens))):
+        together = [*passes[-1], one] if passes else [one]
+        width = len(one.tokens) - min(each.common for each in together)
+        size = width * len(together)
+        padding = size - sum(each.rest for each in together)
+        if passes and together[0].kept == one.kept and size <= _PASS_TOKENS and padding <= _PASS_COSTS:
+            passes[-1] = together
+        else:
+            passes.append([one])
+    return passes
+
+
+def _cut(states: PromptStates, row: int, length: int) -> PromptStates:
+    return [(keys[row : row + 1, :, :length], values[row : row + 1, :, :length]) for keys, values in states]
 
 
 def forward(loaded: LoadedModel, tokens: torch.Tensor, positions: torch.Tensor, cache: Any, mask: Any) -> torch.Tensor:

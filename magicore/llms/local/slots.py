@@ -16,7 +16,7 @@ _GROWTH = 64
 _ROW_GROWTH = 16
 
 PromptStates = Sequence[tuple[torch.Tensor, torch.Tensor]]
-"""Keys and values of one prompt, a pair a layer, each ``[1, heads, tokens, head size]``."""
+"""Keys and values of one prompt, a pair a layer, each ``[1, heads, tokens, head size]``; none for no tokens."""
 
 
 class SlotCache(Cache):
@@ -46,7 +46,7 @@ class SlotCache(Cache):
 
     def insert(self, prompt: PromptStates, count: int) -> None:
         """Append ``count`` rows that begin with a prompt."""
-        tokens = prompt[0][0].shape[2]
+        tokens = prompt[0][0].shape[2] if prompt else 0
         first, last = self.rows, self.rows + count
         if last > self.max_rows:
             raise ValueError(f"{last} rows do not fit in {self.max_rows}")
