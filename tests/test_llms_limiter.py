@@ -233,3 +233,14 @@ def test_easing_off_that_costs_throughput_is_taken_back() -> None:
     assert limiter.limit == 40
     complete(limiter, clock, samples=40, at=13.0, seconds=4.0)
     assert limiter.limit == 40
+
+
+def test_calls_that_began_before_the_easing_off_do_not_ease_it_again() -> None:
+    clock = [0.0]
+    limiter = Limiter(initial=40, clock=lambda: clock[0])
+    complete(limiter, clock, samples=40, at=1.0, seconds=1.0)
+    complete(limiter, clock, samples=40, at=2.0, seconds=4.0)
+    assert limiter.limit == 20
+    for at in (2.5, 3.0, 3.5):
+        complete(limiter, clock, samples=20, at=at, seconds=4.0)
+        assert limiter.limit >= 20

@@ -28,6 +28,7 @@ from magicore.training.conversations import feedback_from_labels, read_conversat
 from magicore.training.examples import (
     Example,
     batches,
+    bundled,
     conversation_examples,
     micro_batches,
     outcome_examples,
@@ -285,16 +286,54 @@ def test_padding_changes_nothing(base: Path) -> None:
     long = Example(problem="b", ids=(9, 8, 7, 6, 5, 4), reads=(5,), targets=(0.5,))
     device = torch.device("cpu")
     with torch.no_grad():
-        together = trainee(*padded([short, long], 0, device))[1]
-        alone = torch.cat([trainee(*padded([one], 0, device))[1] for one in (short, long)])
+        together = trainee(padded([short, long], 0, device))[1]
+        alone = torch.cat([trainee(padded([one], 0, device))[1] for one in (short, long)])
     assert together.tolist() == pytest.approx(alone.tolist(), abs=1e-5)
+
+
+@pytest.mark.parametrize("head", ["math-shepherd", "trl-prm"])
+def test_a_bundle_trains_as_its_examples_do(head: str, base: Path) -> None:
+    trainee = open_trainee(settings(base, kind="prm", head=head, precision="fp32")).eval()
+    for one in trainee.trained().values():
+        torch.nn.init.normal_(one, std=0.1)
+    question = tuple(range(5, 14))
+    parts = [
+        Example(problem="a", ids=(*question, 20, 21, 22), reads=(9, 11), targets=(1.0, 0.0)),
+        Example(problem="a", ids=(*question, 20, 30), reads=(10,), targets=(0.3,)),
+        Example(problem="a", ids=(*question, 40, 41, 42, 43), reads=(9, 12), targets=(0.0, 1.0)),
+    ]
+    other = Example(problem="b", ids=(7, 8, 9), reads=(2,), targets=(1.0,))
+    [bundle, alone] = bundled([parts[0], other, *parts[1:]], 100)
+    assert (bundle.trunk, bundle.starts, len(bundle.ids)) == (9, (12, 14), 18)
+    assert bundle.reads == (9, 11, 13, 14, 17)
+    assert bundle.targets == (1.0, 0.0, 0.3, 0.0, 1.0)
+    assert alone == other
+
+    def measured(examples: Sequence[Example]) -> tuple[list[float], dict[str, Any]]:
+        lost, values = trainee(padded(examples, 0, torch.device("cpu")))
+        trainee.zero_grad()
+        lost.backward()
+        return values.tolist(), {name: one.grad.clone() for name, one in trainee.trained().items()}
+
+    values, gradients = measured([bundle, other])
+    plain_values, plain_gradients = measured([*parts, other])
+    assert values == pytest.approx(plain_values, abs=1e-4)
+    for name, gradient in gradients.items():
+        assert torch.allclose(gradient, plain_gradients[name], atol=1e-4), name
+
+
+def test_bundles_keep_to_their_length_and_never_share_what_is_read() -> None:
+    chain = Example(problem="a", ids=(1, 2, 3, 4), reads=(3,), targets=(1.0,))
+    assert [len(one.starts) for one in bundled([chain] * 5, 6)] == [2, 1], "a bundle of three has 3 + 3 tokens"
+    early = Example(problem="a", ids=(1, 2, 3, 4), reads=(0, 3), targets=(1.0, 1.0))
+    assert bundled([chain, early], 100) == [chain, early]
 
 
 def test_a_logit_of_nought_loses_ln_2_whatever_the_label(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     trainee = open_trainee(settings(base, kind="prm")).eval()
     monkeypatch.setattr(trainee, "values", lambda hidden: hidden.sum(-1) * 0)
     example = Example(problem="a", ids=(5, 6, 7), reads=(1, 2), targets=(1.0, 0.3))
-    lost, values = trainee(*padded([example], 0, torch.device("cpu")))
+    lost, values = trainee(padded([example], 0, torch.device("cpu")))
     assert values.tolist() == [0.0, 0.0]
     assert float(lost.detach()) == pytest.approx(2 * 0.693147, abs=1e-5)
 

@@ -6,8 +6,8 @@ nothing and makes the rest wait.
 When the endpoint asks to slow down, the limit is halved until as many samples as it admits have come. Then it returns
 to what it was if that was a single call's bad luck, and to three quarters of it if a tenth of the calls met the same.
 It is halved, too, when calls take three times as long a token as at best (the median of late ones: a few slow calls
-say nothing) without more tokens coming; if that costs throughput it is taken back, and the endpoint is believed to have
-become slower.
+say nothing) without more tokens coming; what came of that only calls that start afterwards can tell. If it costs
+throughput it is taken back, and the endpoint is believed to have become slower.
 
 A slot is held while a call runs, never while it waits for its retry.
 
@@ -17,6 +17,7 @@ Calls wait first come, first served; where several lines are named by :data:`wai
 from __future__ import annotations
 
 import asyncio
+import math
 import statistics
 import time
 from collections import deque
@@ -111,6 +112,7 @@ class Limiter:
         self._window_full = False
         self._quickest: float | None = None
         self._eased_from: tuple[float, float] | None = None
+        self._eased_at = -math.inf
 
     @property
     def limit(self) -> int:
@@ -143,7 +145,7 @@ class Limiter:
         work = tokens + count * _SAMPLE_WORK
         self._window_done += count
         self._window_work += work
-        if seconds and count:
+        if seconds and count and now - seconds >= self._eased_at:
             self._paces.append(seconds * count / work)
         if self._window_done < max(self._limit, _SMALLEST_WINDOW) or now <= self._window_start:
             return
@@ -151,7 +153,7 @@ class Limiter:
         pace = statistics.median(self._paces) if len(self._paces) >= _TELLING_CALLS else None
         if not self._taken_back(rate, pace):
             if self._congested(rate, pace):
-                self._ease(rate)
+                self._ease(rate, now)
             elif self._came_from or (self._window_full and self.limit < self.maximum):
                 self._grow(rate, pace)
         self._start_window(now)
@@ -186,9 +188,9 @@ class Limiter:
         self._quickest = pace if self._quickest is None else min(self._quickest, pace)
         return self._quickest * _CONGESTED < pace and not more
 
-    def _ease(self, rate: float) -> None:
+    def _ease(self, rate: float, now: float) -> None:
         """Halve the limit for the pace's sake, and wait for calls that show what came of it."""
-        self._eased_from = (self._limit, rate)
+        self._eased_from, self._eased_at = (self._limit, rate), now
         self._limit = max(1.0, self._limit / 2)
         self._doubling = False
         self._paces.clear()

@@ -34,7 +34,8 @@ class TrainingConfig:
         learning_rate: AdamW's at its highest; it rises over the first ``warmup`` of the steps and then falls to 0
             along a line.
         weight_decay: Of the adapter's matrices.
-        batch: Examples a step.
+        batch: Examples a step; for reward models an example is a question with its solutions, as many as 768 tokens
+            hold.
         steps: Optimiser steps; ``None`` for ``epochs`` over the data.
         epochs: Passes over the data, where ``steps`` is not given.
         max_length: Longer examples are left out, and counted.

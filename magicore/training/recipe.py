@@ -50,13 +50,12 @@ from reward_models.local.checkpoint import ADAPTER_CONFIG, Checkpoint
 from reward_models.steps import join_steps
 
 FAMILIES = ("stories", "dates", "units")
-JUDGED = ("stories", "units")
 PROMPTS = "trained"
 STAGES = ("policy-data", "policy", "chains", "labels", "prm", "orm", "check")
 ADAPTERS = ("policy", "prm", "orm")
 LARGEST_SET = 25_000_000
 """Bytes that the three adapters may have together."""
-_JUDGES: dict[str, Any] = {"rank": 8, "batch": 8, "learning_rate": 1.5e-3, "epochs": 1.5, "micro_tokens": 2048}
+_JUDGES: dict[str, Any] = {"rank": 8, "batch": 4, "learning_rate": 1e-3, "epochs": 1.5, "micro_tokens": 2048}
 _SHIPPED = (ADAPTER_CONFIG, WEIGHTS, Checkpoint.DECLARED, RECIPE)
 
 
@@ -74,9 +73,7 @@ class Recipe:
 
     Attributes:
         base: What the policy is trained on; the reward models are trained on the policy.
-        families: The generated families that the policy is trained on.
-        judged: Those of them that it comes to solve some of the time: chains, labels and checks are of these. (Dates,
-            a leap over the calendar in every step, it does not: 0.3 % after this recipe.)
+        families: The generated families that the policy and the reward models are trained on.
         problems: Problems a family that the policy learns to solve; seed ``policy_seed``.
         reviews: Problems a family of which a solution is reviewed and refined; seed ``review_seed``.
         policy, prm, orm: The trainings.
@@ -89,9 +86,8 @@ class Recipe:
 
     base: str = "embedded:base"
     families: tuple[str, ...] = FAMILIES
-    judged: tuple[str, ...] = JUDGED
     problems: int = 1000
-    reviews: int = 150
+    reviews: int = 300
     policy: TrainingConfig = field(
         default_factory=lambda: TrainingConfig(
             kind="policy", rank=16, learning_rate=1e-3, batch=8, prompts=PROMPTS, held_out=0.01, micro_tokens=2048
@@ -118,7 +114,6 @@ class Recipe:
 
 QUICK = Recipe(
     families=("stories",),
-    judged=("stories",),
     problems=24,
     reviews=2,
     policy=TrainingConfig(kind="policy", rank=4, batch=4, steps=8, learning_rate=3e-3, prompts=PROMPTS, held_out=0),
@@ -141,8 +136,8 @@ _STEPS_A_CHAIN = 3.7
 def estimate(recipe: Recipe, rates: Rates | None = None) -> dict[str, float]:
     """Minutes a stage, from counts and rates alone: half of a chain's tokens are completed from an average step."""
     rates = rates or Rates()
-    families, judged = len(recipe.families), len(recipe.judged)
-    chains = judged * recipe.chain_problems * recipe.k
+    families = len(recipe.families)
+    chains = families * recipe.chain_problems * recipe.k
     solved, refined = families * recipe.problems, 2 * families * recipe.reviews
     mean = (solved * _TOKENS_SOLVED + refined * _TOKENS_REFINED) / max(1, solved + refined)
     tokens = {
@@ -153,7 +148,7 @@ def estimate(recipe: Recipe, rates: Rates | None = None) -> dict[str, float]:
     sampled = {
         "chains": chains * _TOKENS_CHAIN,
         "labels": chains * _STEPS_A_CHAIN * recipe.completions * _TOKENS_CHAIN / 2,
-        "check": judged * recipe.check_problems * recipe.k * _TOKENS_CHAIN,
+        "check": families * recipe.check_problems * recipe.k * _TOKENS_CHAIN,
     }
     found = {"policy-data": 0.1}
     found |= {stage: count / rates.training / 60 for stage, count in tokens.items()}
@@ -298,7 +293,7 @@ def _labels(recipe: Recipe, work: Path) -> dict[str, Any]:
 def _check(recipe: Recipe, work: Path) -> dict[str, Any]:
     _sample(recipe, work, "check", recipe.check_problems, recipe.check_seed, "test")
     found: dict[str, Any] = {}
-    for family in recipe.judged:
+    for family in recipe.families:
         rows = [
             line
             for line in (work / "check" / "chains.jsonl").read_text(encoding="utf-8").splitlines()
@@ -325,7 +320,7 @@ def _check(recipe: Recipe, work: Path) -> dict[str, Any]:
 
 def _sample(recipe: Recipe, work: Path, name: str, n: int, seed: int, split: str) -> magicore.Run:
     """Draw k chains of the policy for n problems of each family, and keep problems and chains."""
-    problems = [problem for family in recipe.judged for problem, _ in _problems(family, n, seed, split)]
+    problems = [problem for family in recipe.families for problem, _ in _problems(family, n, seed, split)]
     write_problems(work / f"{name}.problems.jsonl", problems)
     return magicore.solve_batch(
         str(work / f"{name}.problems.jsonl"),

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 RECIPE = "training.json"
 _LOADED_AS = {"language-model": "hf"}
 _OUTPUTS = ("training.json", "checkpoint.json", "checkpoint.safetensors", "curve.jsonl", "curve.png")
+_BUNDLE_TOKENS = 768
 _PACKAGES = ("torch", "transformers", "peft")
 
 
@@ -79,7 +80,7 @@ def train(
         import peft  # noqa: F401
     except ModuleNotFoundError as error:
         raise MissingExtraError(f"training needs {error.name}: pip install 'magicore[train]'") from error
-    from magicore.training.examples import split_held_out
+    from magicore.training.examples import bundled, split_held_out
     from magicore.training.loop import fit, total_steps
     from magicore.training.trainee import frozen_dtype, open_trainee
     from magicore.training.watching import TrainingBar, draw_curve
@@ -99,6 +100,9 @@ def train(
         reasons = ", ".join(f"{count} {reason}" for reason, count in examples.left_out.items()) or "it is empty"
         raise InputError(f"{data}: nothing to train on ({reasons})")
     trained, held_out = split_held_out(examples.kept, config.held_out, config.seed)
+    counts = {"examples": len(trained), "held_out_examples": len(held_out)}
+    if config.kind in ("prm", "orm"):
+        trained, held_out = (bundled(part, _BUNDLE_TOKENS) for part in (trained, held_out))
     steps = total_steps(config, len(trained))
     recipe = {
         "key": digest,
@@ -107,8 +111,7 @@ def train(
         "data": str(data),
         "gold": gold,
         "data_sha256": hashlib.sha256(repr([(e.ids, e.reads, e.targets) for e in examples.kept]).encode()).hexdigest(),
-        "examples": len(trained),
-        "held_out_examples": len(held_out),
+        **counts,
         "left_out": dict(examples.left_out),
         "total_steps": steps,
         "frozen_weights": str(frozen_dtype(config)).removeprefix("torch."),

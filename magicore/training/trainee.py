@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,8 @@ class Trainee(nn.Module):
     """A base model with trainable LoRA matrices and a head; see :func:`open_trainee`.
 
     Only positions that are read meet the head, so a language model's logits are computed for the answer's tokens alone.
-    Sequences are padded on the right and no mask is passed: under causal attention no token sees what follows it.
+    Sequences are padded on the right without a mask: under causal attention no token sees what follows it. A mask keeps
+    apart sequences that share their beginning.
 
     Attributes:
         tokenizer: The base's.
@@ -74,10 +76,16 @@ class Trainee(nn.Module):
         inner = self.model.get_base_model()
         return getattr(inner, inner.base_model_prefix)
 
-    def hidden(self, ids: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
-        """Last hidden states ``[reads, width]`` at ``(rows, columns)`` of padded ``ids [sequences, tokens]``."""
-        states: Tensor = self.backbone(input_ids=ids, use_cache=False).last_hidden_state
-        return states.flatten(0, 1).index_select(0, rows * ids.shape[1] + columns)
+    def hidden(self, inputs: Padded) -> Tensor:
+        """Last hidden states ``[reads, width]`` where they are read."""
+        mask = inputs.mask
+        if mask is not None:  # as the attention of every kind takes it: to be added
+            dtype = self.backbone.dtype
+            mask = torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill_(~mask, torch.finfo(dtype).min)
+        states: Tensor = self.backbone(
+            input_ids=inputs.ids, position_ids=inputs.positions, attention_mask=mask, use_cache=False
+        ).last_hidden_state
+        return states.flatten(0, 1).index_select(0, inputs.rows * inputs.ids.shape[1] + inputs.columns)
 
     def values(self, hidden: Tensor) -> Tensor:
         """A reward model's logit of being right for each hidden state, ``[reads]``, in float32."""
@@ -87,13 +95,13 @@ class Trainee(nn.Module):
         found: Tensor = self.model.get_base_model().score(hidden.float()).float()
         return found[:, 1] - found[:, 0] if found.shape[1] == 2 else found[:, 0]
 
-    def forward(self, ids: Tensor, rows: Tensor, columns: Tensor, targets: Tensor) -> tuple[Tensor, Tensor | None]:
+    def forward(self, inputs: Padded) -> tuple[Tensor, Tensor | None]:
         """The loss, and a reward model's values.
 
         The loss is the sum over reads, in nats: cross-entropy of the next token, or binary cross-entropy of labels in
         [0, 1].
         """
-        hidden = self.hidden(ids, rows, columns)
+        hidden, targets = self.hidden(inputs), inputs.targets
         if self.head == _LANGUAGE_MODEL:
             weight = self.model.get_output_embeddings().weight
             if torch.is_autocast_enabled(hidden.device.type):
@@ -218,8 +226,28 @@ def find_base(base: str) -> tuple[str, list[Path], str]:
     return str(where), adapters, named
 
 
-def padded(examples: Sequence[Example], filler: int, device: torch.device) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """``ids [sequences, tokens]`` padded on the right, rows and columns of all reads, and their targets."""
+@dataclass(frozen=True, kw_only=True)
+class Padded:
+    """Examples side by side, padded on the right.
+
+    Attributes:
+        ids: int64 ``[examples, tokens]``.
+        rows, columns: Where the reads are, int64 ``[reads]`` each.
+        targets: Theirs, float32 ``[reads]``.
+        positions: int64 ``[examples, tokens]`` where an example holds several sequences, else ``None``.
+        mask: Beside them, what may be attended to: bool ``[examples, 1, tokens, tokens]``.
+    """
+
+    ids: Tensor
+    rows: Tensor
+    columns: Tensor
+    targets: Tensor
+    positions: Tensor | None = None
+    mask: Tensor | None = None
+
+
+def padded(examples: Sequence[Example], filler: int, device: torch.device) -> Padded:
+    """Put examples side by side; a mask only where one of them holds several sequences."""
     longest = max(len(example.ids) for example in examples)
     ids = torch.full((len(examples), longest), filler, dtype=torch.long)
     for row, example in enumerate(examples):
@@ -227,4 +255,16 @@ def padded(examples: Sequence[Example], filler: int, device: torch.device) -> tu
     rows = torch.tensor([row for row, example in enumerate(examples) for _ in example.reads])
     columns = torch.tensor([at for example in examples for at in example.reads])
     targets = torch.tensor([value for example in examples for value in example.targets])
-    return ids.to(device), rows.to(device), columns.to(device), targets.to(device)
+    found = Padded(ids=ids.to(device), rows=rows.to(device), columns=columns.to(device), targets=targets.to(device))
+    if not any(example.starts for example in examples):
+        return found
+    positions = torch.arange(longest).repeat(len(examples), 1)
+    sequence = torch.zeros(len(examples), longest, dtype=torch.long)
+    for row, example in enumerate(examples):
+        for number, start in enumerate(example.starts, 1):
+            positions[row, start:] = torch.arange(example.trunk, example.trunk + longest - start)
+            sequence[row, start:] = number
+        sequence[row, : example.trunk] = -1
+    own = (sequence[:, :, None] == sequence[:, None, :]) | (sequence[:, None, :] == -1)
+    mask = own & torch.ones(longest, longest, dtype=torch.bool).tril()
+    return replace(found, positions=positions.to(device), mask=mask[:, None].to(device))

@@ -1,9 +1,13 @@
-"""Date arithmetic: 2 or 3 steps of days, weeks, months and years forward and back in the calendar."""
+"""Date arithmetic: 2 or 3 steps of days, weeks, months and years forward and back in the calendar.
+
+Each step shows the sums behind it, over the ends of months and years, so that no step is a leap.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from calendar import monthrange
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import date, timedelta
 from fractions import Fraction
@@ -74,10 +78,50 @@ def show(value: Value) -> str:
 
 
 def write(step: PlanStep, left: Value, right: Value, result: Value) -> str:
-    """``17 days after 03/14/2021 is 03/31/2021.``"""
+    """``14 + 23 = 37, 37 - 31 = 6. 23 days after 03/14/2021 is 04/06/2021.``"""
     unit, way = step.op.split()
-    assert isinstance(left, int)
-    return f"{left} {unit if left != 1 else unit[:-1]} {way} {show(right)} is {show(result)}."
+    assert isinstance(left, int) and isinstance(right, date) and isinstance(result, date)
+    *sums, (last, _) = _sums(unit, left if way == "after" else -left, right)
+    found = result.year if unit == "years" else result.month if unit == "months" else result.day
+    working = ", ".join(f"{sum_} = {value}" for sum_, value in [*sums, (last, found)])
+    return f"{working}. {left} {unit if left != 1 else unit[:-1]} {way} {show(right)} is {show(result)}."
+
+
+def _sums(unit: str, count: int, start: date) -> list[tuple[str, int]]:
+    """The sums that lead from a date over a count, negative for back, to the day, month or year of the result."""
+    if unit == "years":
+        return [_sum(start.year, count)]
+    if unit == "months":
+        return _around(start.month, count, lambda _: 12)
+    weeks: list[tuple[str, int]] = []
+    if unit == "weeks":
+        weeks = [(f"{abs(count)} * 7", abs(count) * 7)]
+        count *= 7
+
+    def days_of(distance: int) -> int:
+        years, month = divmod(start.month - 1 + distance, 12)
+        return monthrange(start.year + years, month + 1)[1]
+
+    return weeks + _around(start.day, count, days_of)
+
+
+def _around(at: int, count: int, length: Callable[[int], int]) -> list[tuple[str, int]]:
+    """Sums in a cycle that begins anew at 1, whose turn so many turns from here has that ``length``."""
+    sums: list[tuple[str, int]] = []
+    turn = 0
+    while at + count < 1:
+        turn -= 1
+        sums.append(_sum(at, length(turn)))
+        at = sums[-1][1]
+    sums.append(_sum(at, count))
+    while sums[-1][1] > length(turn):
+        sums.append(_sum(sums[-1][1], -length(turn)))
+        turn += 1
+    return sums
+
+
+def _sum(left: int, right: int) -> tuple[str, int]:
+    return f"{left} {'+' if right >= 0 else '-'} {abs(right)}", left + right
 
 
 def read(text: str) -> Sequence[tuple[Value | Fraction, bool]]:

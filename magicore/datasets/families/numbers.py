@@ -25,18 +25,16 @@ def compute(op: str, left: Value, right: Value) -> Value | None:
     elif op == "*":
         found = left * right
     else:
-        divisor, dividend = (right, left) if op == "/" else (100, left * right)
-        if divisor == 0 or dividend % divisor:
+        if right == 0 or left % right:
             return None
-        found = dividend // divisor
+        found = left // right
     return found if 0 <= found <= _LARGEST else None
 
 
 def write(step: PlanStep, left: Value, right: Value, result: Value) -> str:
     """``Adding: 12 + 30 = 42 pens.``"""
-    equation = f"{left}% of {right} = {result}" if step.op == "% of" else f"{left} {step.op} {right} = {result}"
     note = step.note.format(left=left, right=right)
-    return f"{note}{': ' if note else ''}{equation}{' ' if step.unit else ''}{step.unit}."
+    return f"{note}{': ' if note else ''}{left} {step.op} {right} = {result}{' ' if step.unit else ''}{step.unit}."
 
 
 def read(text: str) -> Sequence[tuple[Value | Fraction, bool]]:
