@@ -31,7 +31,7 @@ from magicore.llms.local.prompts import prompt_tokens
 from magicore.prompts import load_prompts
 from magicore.store.files import write_problems
 from magicore.store.json_lines import read_json_lines
-from magicore.training.recipe import JUDGED, PROMPTS, Recipe
+from magicore.training.recipe import FAMILIES, PROMPTS, Recipe
 from reward_models import Solution, StepScore, StepScores, Unscored, with_steps
 from reward_models.local.processor import compute
 
@@ -154,7 +154,7 @@ def main() -> None:
     """Judge the recipe's held-out chains and chains of a family that nothing was trained on."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("work", type=Path, help="the recipe's folder")
-    parser.add_argument("--seen", nargs="*", default=list(JUDGED), help="families of the recipe")
+    parser.add_argument("--seen", nargs="*", default=list(FAMILIES), help="families of the recipe")
     parser.add_argument("--unseen", nargs="*", default=["prices"], help="families that nothing was trained on")
     parser.add_argument("--n", type=int, default=40, help="problems of an unseen family")
     parser.add_argument("--k", type=int, default=4, help="chains of each")

@@ -2,11 +2,12 @@
 
 It is our own and no trainer of TRL's. TRL's SFT and reward trainers compute the whole vocabulary's logits (or scores)
 at every position and pad with a mask; here only positions that are read meet the head, and sequences are padded without
-a mask, so that attention takes its fast causal path. The solutions of a question share one reading of it. Measured on SmolLM2-135M at rank 16, four stories of 267 tokens, one core, tokens
-a second of processor time, against logits at all positions under a mask: 179 and 156 with autocast, 104 and 55 in
-float32. Frozen weights in bfloat16 and all products too make 1.11 times the speed of float32 weights under autocast
-(two cores with bfloat16 matrix units). Reward models and policies also share one loop, one checkpoint and one curve.
-Checkpoints are safetensors and JSON: nothing in them is unpickled.
+a mask, so that attention takes its fast causal path. The solutions of a question share one reading of it. Measured on
+SmolLM2-135M at rank 16, four stories of 267 tokens, one core, tokens a second of processor time, against logits at all
+positions under a mask: 179 and 156 with autocast, 104 and 55 in float32. Frozen weights in bfloat16 and all products
+too make 1.11 times the speed of float32 weights under autocast (two cores with bfloat16 matrix units). Reward models
+and policies also share one loop, one checkpoint and one curve. Checkpoints are safetensors and JSON: nothing in them is
+unpickled.
 """
 
 from __future__ import annotations
