@@ -39,11 +39,13 @@ from magicore.training.examples import (
 from magicore.training.labels import read_labels
 from magicore.training.loop import rate_at
 from magicore.training.train import TrainingConfig, train
-from magicore.training.trainee import open_trainee, padded
+from magicore.training.trainee import find_base, open_trainee, padded
 from magicore.types import CallKey
 from reward_models.errors import CheckpointError, TagInTextError
 from reward_models.families import math_shepherd
 from reward_models.families.tokens import TextTokenizer
+from reward_models.local.adapter import Adapter, base_of, is_adapter
+from reward_models.local.embedded import adapter_folder
 from reward_models.registry import load_outcome_model, load_process_model
 from reward_models.steps import split_steps
 from reward_models.types import Solution
@@ -374,9 +376,18 @@ def test_a_damaged_adapter_says_so(base: Path, data: Path, tmp_path: Path) -> No
         open_model(f"hf:{tmp_path / 'prm'}")
 
 
-def test_the_package_has_no_reward_adapters_yet_or_loads_them() -> None:
-    from reward_models.families.embedded import adapter_folder
+def test_the_embedded_policy_and_the_model_below_it_are_bases() -> None:
+    policy = adapter_folder("policy")
+    if not is_adapter(policy):
+        pytest.skip("this checkout has no trained policy")
+    where, adapters, name = find_base("embedded")
+    assert (adapters, name) == ([policy], "embedded")
+    assert find_base("embedded:base") == (where, [], "embedded:base")
+    assert base_of(Path(), "embedded") == policy
+    assert str(base_of(policy, Adapter(policy).base)) == where, "or it would stand on itself"
 
+
+def test_the_package_has_no_reward_adapters_yet_or_loads_them() -> None:
     if (adapter_folder("prm") / "adapter_config.json").exists():
         assert load_process_model("embedded").name == "embedded"
     else:

@@ -17,7 +17,7 @@ from magicore.report.tables import MethodRow, method_table, show
 from magicore.runtime.open import open_engine
 from magicore.store.run_store import RunStore
 from magicore.types import Result
-from reward_models.families.embedded import adapter_folder
+from reward_models.local.embedded import adapter_folder
 
 TRAINED = {"model": "embedded", "orm": "embedded", "prm": "embedded"}
 UNTRAINED = {"model": "embedded:base", "orm": "likelihood", "prm": "arithmetic"}

@@ -19,7 +19,9 @@ def train(
         ),
     ],
     out: Annotated[Path, typer.Option("--out", help="The adapter's folder.")],
-    base: Annotated[str, typer.Option("--base", help="embedded, hf:REPO_OR_FOLDER, or another adapter.")] = "embedded",
+    base: Annotated[
+        str, typer.Option("--base", help="embedded, embedded:base, hf:REPO_OR_FOLDER, or another adapter.")
+    ] = "embedded",
     head: Annotated[
         str | None,
         typer.Option("--head", help="prm: math-shepherd (default) or trl-prm; orm: sequence-classification."),

@@ -29,11 +29,11 @@ from magicore.llms.local.loading import (
 from magicore.llms.local.model import ROWS, LocalModel
 from reward_models.errors import CheckpointError
 from reward_models.errors import MissingExtraError as MissingRewardExtraError
-from reward_models.families.embedded import adapter_folder
 from reward_models.local.adapter import Adapter, is_adapter
 from reward_models.local.embedded import (
     HUB_ID,
     INSTALL,
+    adapter_folder,
     cache_folder,
     convert,
     find_gguf,

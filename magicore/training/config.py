@@ -28,7 +28,8 @@ class TrainingConfig:
 
     Attributes:
         kind: What is trained: a process or outcome reward model, a policy, or a reviewer and refiner.
-        base: The model it starts from: ``embedded``, a Hub id, a folder, or another adapter's folder.
+        base: The model it starts from: ``embedded`` (the package's trained policy), ``embedded:base`` (the model below
+            it), a Hub id, a folder, or another adapter's folder.
         head: One of :data:`HEADS` for the kind; ``None`` takes the first.
         rank, alpha, dropout: LoRA's; ``alpha=None`` is twice the rank.
         learning_rate: AdamW's at its highest; it rises over the first ``warmup`` of the steps and then falls to 0

@@ -383,7 +383,7 @@ def _place(file: Path, work: Path, *, policy: str) -> None:
 
 def package_folders() -> dict[str, Path]:
     """Where the package looks for its adapters."""
-    from reward_models.families.embedded import adapter_folder
+    from reward_models.local.embedded import adapter_folder
 
     return {name: adapter_folder(name) for name in ADAPTERS}
 

@@ -26,7 +26,7 @@ from reward_models.errors import CheckpointError
 from reward_models.errors import MissingExtraError as MissingRewardExtraError
 from reward_models.families import math_shepherd, sequence_classifier, trl_prm
 from reward_models.families.tokens import TextTokenizer
-from reward_models.local.adapter import EMBEDDED, WEIGHTS, Adapter, base_of, is_adapter
+from reward_models.local.adapter import EMBEDDED, EMBEDDED_BASE, WEIGHTS, Adapter, base_of, is_adapter
 from reward_models.local.checkpoint import ADAPTER_CONFIG, Checkpoint
 
 _CLASSES: Mapping[str, tuple[Any, dict[str, Any]]] = {
@@ -212,8 +212,8 @@ def find_base(base: str) -> tuple[str, list[Path], str]:
     where: Path | str = Path(name).expanduser() if Path(name).expanduser().is_dir() else name
     named = str(where.resolve()) if isinstance(where, Path) else name
     try:
-        if name.partition(":")[0] == EMBEDDED and not isinstance(where, Path):
-            where, named = base_of(Path(), EMBEDDED), EMBEDDED
+        if name in (EMBEDDED, EMBEDDED_BASE) and not isinstance(where, Path):
+            where = base_of(Path(), name)
         while isinstance(where, Path) and is_adapter(where):
             adapters.insert(0, where)
             where = base_of(where, Adapter(where).base)

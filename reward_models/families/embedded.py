@@ -8,13 +8,12 @@ laptop; they are no judges of other text.
 
 from __future__ import annotations
 
-from importlib.resources import files
-from pathlib import Path
 from typing import Any
 
 from reward_models.errors import CheckpointError
 from reward_models.families import math_shepherd, sequence_classifier
 from reward_models.families.build import FamilyModel
+from reward_models.local.embedded import adapter_folder
 from reward_models.names import ModelName
 from reward_models.turns import Turns
 
@@ -32,11 +31,6 @@ def load_orm(
     """The embedded outcome reward model, a sequence classifier."""
     found = _found(name, "orm")
     return _named(sequence_classifier.load(found, device=device, dtype=dtype, cache=cache, turns=turns), name)
-
-
-def adapter_folder(kind: str) -> Path:
-    """Where the package's adapter of that kind (``policy``, ``prm``, ``orm``) is, or would be."""
-    return Path(str(files("reward_models").joinpath("data", "embedded", kind)))
 
 
 def _named(model: FamilyModel, name: ModelName) -> FamilyModel:

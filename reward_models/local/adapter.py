@@ -21,10 +21,11 @@ from torch import Tensor
 
 from reward_models.errors import CheckpointError
 from reward_models.local.checkpoint import ADAPTER_CONFIG, Checkpoint
-from reward_models.local.embedded import base_folder
+from reward_models.local.embedded import adapter_folder, base_folder
 
 WEIGHTS = "adapter_model.safetensors"
-EMBEDDED = "embedded"
+EMBEDDED, EMBEDDED_BASE = "embedded", "embedded:base"
+"""The package's own policy, an adapter where it is trained, and the model below it: bases by name."""
 _PREFIX = "base_model.model."
 _MOST_BASES = 4
 _UNREAD = ("rank_pattern", "alpha_pattern", "trainable_token_indices", "target_parameters", "use_dora", "lora_bias")
@@ -161,7 +162,9 @@ def base_of(folder: Path, name: str) -> Path | str:
     Raises:
         CheckpointError: The adapter names none.
     """
-    if name.partition(":")[0] == EMBEDDED:
+    if name == EMBEDDED and is_adapter(policy := adapter_folder("policy")):
+        return policy
+    if name in (EMBEDDED, EMBEDDED_BASE):
         return base_folder()
     if not name:
         raise CheckpointError(f"its {ADAPTER_CONFIG} names no base model", model=str(folder))

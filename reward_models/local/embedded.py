@@ -19,6 +19,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,11 @@ def find_gguf() -> Path | None:
     folders = spec.submodule_search_locations if spec is not None else None
     found = sorted(file for folder in folders or () for file in Path(folder).glob("*.gguf"))
     return found[0] if found else None
+
+
+def adapter_folder(kind: str) -> Path:
+    """Where the package's adapter of that kind (``policy``, ``prm``, ``orm``) is, or would be."""
+    return Path(str(files("reward_models").joinpath("data", "embedded", kind)))
 
 
 def gguf_fingerprint(file: Path) -> str:
