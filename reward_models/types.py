@@ -53,6 +53,7 @@ UnscoredCode = Literal[
     "empty_step",
     "past_context",
     "no_logprobs",
+    "no_truth",
     "thinking_skipped",
     "unreadable",
     "tag_in_text",

@@ -1,7 +1,7 @@
 """The headline: MAgICoRe beside more samples, best-of-k, Self-Refine, MARS and refining everything, with the embedded
-models, on held-out problems of two generated families.
+models, on held-out problems of three generated families.
 
-    python scripts/headline.py WORK                          two families, 100 problems each, k = 16, 3 rounds
+    python scripts/headline.py WORK                          three families, 100 problems each, k = 16, 3 rounds
     python scripts/headline.py WORK --families stories --n 20 --k 8 --iterations 1
 
 The same command goes on where it stopped. Tables and figures are written to WORK/headline. Completion tokens are what a

@@ -350,7 +350,7 @@ def test_plans_that_cannot_be() -> None:
 
 def test_the_plan_is_the_trained_models_and_fresh_problems() -> None:
     plan = Headline()
-    assert (plan.families, plan.n, plan.k, plan.iterations) == (("stories", "units"), 100, 16, 3)
+    assert (plan.families, plan.n, plan.k, plan.iterations) == (("stories", "dates", "units"), 100, 16, 3)
     assert (EMBEDDED["model"], EMBEDDED["orm"], EMBEDDED["prm"]) == ("embedded",) * 3
     assert plan.seed not in (1, 2, 3, 4), "the recipe's own"
 
@@ -402,6 +402,7 @@ def test_a_whole_headline_has_every_method_of_every_family(study: Study) -> None
     assert 0 < told["single"] < 1
     assert told["coverage_3k"] >= told["coverage_k"]
     assert told["magicore"] == by(rows, family="dates", method="magicore, 1 round")["accuracy"]
+    assert told["with_exact_steps"] >= told["magicore"], "against scores that are random"
 
 
 def test_each_row_is_what_a_run_of_its_own_would_be(study: Study) -> None:

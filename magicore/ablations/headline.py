@@ -32,6 +32,7 @@ from magicore.datasets.families import FAMILIES
 from magicore.errors import InputError, MagicoreError, UnknownNameError
 from magicore.evaluate import Comparison, compare, correctness
 from magicore.evaluate.axes import AXIS_LABELS, Axis, Spent, frontier_rows
+from magicore.evaluate.exact import EXACT
 from magicore.evaluate.ranking import auroc
 from magicore.runtime.directory import CONFIG
 from magicore.voting import vote_table
@@ -233,12 +234,13 @@ def _family(work: Path, family: str, plan: Headline, say: Callable[[str], None])
     """Run a family's methods, or read those that are done."""
     say(f"{family}: {rounds_name('magicore', plan.iterations)}, k = {plan.k}")
     base = _base(work / family, family, plan)
-    wide_name, everything = "wide", "refine everything"
+    wide_name, everything, perfect = "wide", "refine everything", "exact step scores"
     arms = [
         Arm(name=wide_name, settings={"method": "weighted-self-consistency", "k": 3 * plan.k}),
         Arm(name="self-refine+sc", settings={"method": "self-refine+sc", "k": plan.k, "iterations": 1}),
         Arm(name="mars", settings={"method": "mars"}),
         Arm(name=everything, settings={"router": "hard", "iterations": plan.everything}),
+        Arm(name=perfect, settings={"prm": f"{EXACT}:{base.config.data}", "iterations": plan.everything}),
     ]
     runs: dict[str, FinishedRun] = {}
     for arm in arms:
@@ -258,7 +260,8 @@ def _family(work: Path, family: str, plan: Headline, say: Callable[[str], None])
         **by_rounds(uniform, everything, plan.everything),
         **by_rounds(base, "magicore", plan.iterations),
     }
-    return Family(arms=scored, explained=explained(base, uniform, wide, plan.k))
+    told = explained(base, uniform, wide, plan.k) | with_exact_scores(runs[perfect])
+    return Family(arms=scored, explained=told)
 
 
 def _base(path: Path, family: str, plan: Headline) -> FinishedRun:
@@ -357,11 +360,7 @@ def explained(base: FinishedRun, uniform: FinishedRun, wide: FinishedRun, k: int
     begun, ended = first.rounds[0].right_by(), answers_by_round(uniform, first)[-1]
     hard = np.array([result.verdict is not None and not result.verdict.easy for result in base.results])
     final = np.array([result.correct is True for result in base.results])
-    refined = [one.scored.chain for found in uniform.chains.values() for one in found if one.scored.chain.round > 0]
-    right_of = _right_by_chain(uniform)
-    parents = [right_of[chain.parent] for chain in refined if chain.parent in right_of]
-    children = [right_of[chain.id] for chain in refined if chain.parent in right_of]
-    moved = list(zip(parents, children, strict=True))
+    fixed, broken = _moved(uniform)
     return {
         "single": float(drawn.right.mean()),
         "coverage_k": float(first.rounds[0].right.any(axis=1).mean()),
@@ -376,9 +375,27 @@ def explained(base: FinishedRun, uniform: FinishedRun, wide: FinishedRun, k: int
         "magicore": float(final.mean()),
         "refine_everything": float(ended.mean()),
         "oracle_router": float((begun | ended).mean()),
-        "chain_fixed": _share(np.array([after for before, after in moved if not before])),
-        "chain_broken": _share(np.array([not after for before, after in moved if before])),
+        "chain_fixed": fixed,
+        "chain_broken": broken,
     }
+
+
+def with_exact_scores(run: FinishedRun) -> dict[str, Any]:
+    """The same method with the steps' exact truth for scores, in routing, review and choice alike: what the reward
+    model costs. What it still does not reach is the refiner's and the outcome model's part.
+    """
+    right = np.array([result.correct is True for result in run.results])
+    fixed, broken = _moved(run)
+    return {"with_exact_steps": float(right.mean()), "chain_fixed_exact": fixed, "chain_broken_exact": broken}
+
+
+def _moved(run: FinishedRun) -> tuple[float | None, float | None]:
+    """The share of refined wrong chains that became right, and of right ones that became wrong."""
+    refined = [one.scored.chain for found in run.chains.values() for one in found if one.scored.chain.round > 0]
+    right_of = _right_by_chain(run)
+    moved = [(right_of[chain.parent], right_of[chain.id]) for chain in refined if chain.parent in right_of]
+    fixed = _share(np.array([after for before, after in moved if not before]))
+    return fixed, _share(np.array([not after for before, after in moved if before]))
 
 
 def _right_by_chain(run: FinishedRun) -> dict[str | None, bool]:
