@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from magicore.errors import InputError
-from reward_models.names import holds_secret
+from reward_models.names import holds_secret, is_variable
 
 _NAMES = frozenset(
     {"accesstoken", "apikey", "apitoken", "authorization", "authtoken", "bearer", "key", "password", "secret", "token"}
@@ -35,7 +35,7 @@ def _found(value: Any, where: str) -> Iterator[str]:
     elif isinstance(value, Mapping):
         for name, inner in value.items():
             place = "a setting" if holds_secret(str(name)) else f"{where}.{name}" if where else str(name)
-            if holds_secret(str(name)) or (isinstance(inner, str) and inner and _is_key(str(name))):
+            if holds_secret(str(name)) or (isinstance(inner, str) and inner and _is_key(str(name), inner)):
                 yield place
             yield from _found(inner, place)
     elif isinstance(value, Sequence):
@@ -43,6 +43,8 @@ def _found(value: Any, where: str) -> Iterator[str]:
             yield from _found(inner, where)
 
 
-def _is_key(name: str) -> bool:
+def _is_key(name: str, value: str) -> bool:
+    if name == "api_key_env":
+        return not is_variable(value)
     plain = name.lower().replace("-", "").replace("_", "")
     return plain in _NAMES or (plain.startswith("x") and plain[1:] in _NAMES)

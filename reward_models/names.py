@@ -31,6 +31,11 @@ _PROVIDER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-+]*")
 _SECRET = re.compile(
     r"https?://[^/\s,?#]*@|https?://\S*[?&][\w-]*(?:key|token|secret|password|sig|signature)=", re.IGNORECASE
 )
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
+_KEY_ITSELF = re.compile(r"(?:sk|pk|rk|hf|gsk|xai|ghp|nvapi)_?(?=\w*\d)\w{16,}")
+NO_VARIABLE = (
+    "api_key_env takes the name of an environment variable; what was given is none, or a key, and is not repeated"
+)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 
 
@@ -108,6 +113,15 @@ def parse_model_name(text: str) -> ModelName:
     if colon and not name:
         raise ValueError(f"model name {text!r}: nothing follows the colon; write {provider}:NAME or {provider} alone")
     return ModelName(provider=provider, name=name, revision=revision if hash_sign else None, urls=urls)
+
+
+def is_variable(text: str) -> bool:
+    """Whether a text can name an environment variable, and is not by mistake the key that one should hold.
+
+    >>> is_variable("OPENAI_API_KEY"), is_variable("sk-proj-1a2b"), is_variable("hf_abcdefgh12345678")
+    (True, False, False)
+    """
+    return bool(_VARIABLE.fullmatch(text)) and not _KEY_ITSELF.fullmatch(text)
 
 
 def holds_secret(text: str) -> bool:

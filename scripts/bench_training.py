@@ -151,7 +151,9 @@ def main() -> None:
         config = TrainingConfig(
             kind="policy", base="embedded:base", batch=args.batch, steps=args.steps, prompts=PROMPTS, held_out=0
         )
-        found = ours(args.data, config) if args.way == "ours" else trl(args.data, config, by_length="length" in args.way)
+        found = (
+            ours(args.data, config) if args.way == "ours" else trl(args.data, config, by_length="length" in args.way)
+        )
         sys.stdout.write(json.dumps(found) + "\n")
         return
     best: dict[str, dict[str, float]] = {}

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 import magicore
 from fake_servers import Answer, Call, serving
+from magicore.cli.app import app
 from magicore.config import RunConfig
 from magicore.errors import InputError
 from magicore.llms.registry import open_model
 from reward_models.errors import RewardModelError
 from reward_models.names import parse_model_name
+from reward_models.registry import load_process_model
 
 KEY = "sk-very-secret-0123456789"
 QUESTION = [{"question": "What is 1 plus 2?", "answer": "3"}]
@@ -30,6 +34,7 @@ def holding_the_key(folder: Path) -> list[str]:
         ({"models": {"m": {"name": "openai:m", "api_key": KEY}}}, "models.m.api_key"),
         ({"models": {"m": {"name": "openai:m", "extra_body": {"X-Api-Key": KEY}}}}, "models.m.extra_body.X-Api-Key"),
         ({"models": {"m": {"name": "openai:m", "urls": [f"http://me:{KEY}@host/v1"]}}}, "models.m.urls"),
+        ({"models": {"m": {"name": "openai:m", "api_key_env": KEY}}}, "models.m.api_key_env"),
         ({"reward_models": {"r": {"name": "genprm", "authorization": f"Bearer {KEY}"}}}, "reward_models.r"),
         ({"model": f"openai:m@http://{KEY}@host/v1"}, "address in model"),
         ({"model": f"openai:m@https://host/v1?api-key={KEY}"}, "address in model"),
@@ -45,6 +50,24 @@ def test_a_key_among_the_settings_is_refused_before_anything_is_written(
         magicore.solve_batch(QUESTION, method="cot", out=tmp_path / "run", **{"model": "m", **settings})
     assert where in str(caught.value) and "api_key_env" in str(caught.value) and KEY not in str(caught.value)
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("key", [KEY, "hf_abcdefgh12345678", "two words", ""])
+def test_a_key_in_the_place_of_its_variables_name_is_not_repeated(key: str) -> None:
+    makers: list[Callable[[], object]] = [
+        lambda: open_model("openai:m@http://127.0.0.1:9/v1", api_key_env=key),
+        lambda: load_process_model("qwen2.5-math-prm-7b@vllm+http://127.0.0.1:9", api_key_env=key),
+    ]
+    for make in makers if key else ():
+        with pytest.raises((InputError, RewardModelError), match="name of an environment variable") as caught:
+            make()
+        assert key not in str(caught.value)
+    for command in (["serve"], ["serve-reward-model", "arithmetic"]):
+        result = CliRunner().invoke(app, [*command, "--port", "0", "--api-key-env", key])
+        assert result.exit_code != 0
+        said = result.output + str(result.exception)
+        assert "name of an environment variable" in said
+        assert not key or key not in said
 
 
 def test_settings_without_a_key_are_no_key() -> None:

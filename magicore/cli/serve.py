@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 
 from magicore.cli import options as opt
+from reward_models.names import NO_VARIABLE, is_variable
 
 KEY_VARIABLE = "MAGICORE_API_KEY"
 
@@ -83,6 +84,8 @@ def serve(
     from magicore.serve.limits import Limits
     from magicore.serve.server import run_server
 
+    if api_key_env is not None and not is_variable(api_key_env):
+        raise InputError(f"--{NO_VARIABLE.replace('_', '-')}")
     key = os.environ.get(api_key_env or KEY_VARIABLE, "").strip() or None
     if key is None and api_key_env is not None:
         raise InputError(f"--api-key-env names {api_key_env}, which is not set")

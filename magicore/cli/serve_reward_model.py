@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 
 from magicore.cli import options as opt
+from reward_models.names import NO_VARIABLE, is_variable
 
 
 def serve_reward_model(
@@ -38,6 +39,8 @@ def serve_reward_model(
     require_serve()
     key = None
     if api_key_env is not None:
+        if not is_variable(api_key_env):
+            raise InputError(f"--{NO_VARIABLE.replace('_', '-')}")
         key = os.environ.get(api_key_env, "").strip() or None
         if key is None:
             raise InputError(f"--api-key-env names {api_key_env}, which is not set")

@@ -18,7 +18,7 @@ from magicore.llms.recorded import RecordedModel
 from magicore.llms.registry import check_options, load_attribute
 from magicore.llms.rules import answer_by_rule
 from magicore.llms.scripted import ScriptedModel
-from reward_models.names import ModelName
+from reward_models.names import NO_VARIABLE, ModelName, is_variable
 
 AZURE_VERSION = "2024-10-21"
 _AZURE_HOST = re.compile(r"\.(azure\.com|azure\.us|azure\.cn|azure-api\.net)$")
@@ -131,6 +131,8 @@ def _key(name: ModelName, variable: str | None) -> str | None:
     """The key in an environment variable; ``None`` if no variable is meant."""
     if variable is None:
         return None
+    if not is_variable(variable):
+        raise InputError(f"{name}: {NO_VARIABLE}")
     key = os.environ.get(variable, "").strip()
     if not key:
         raise AuthenticationFailed(

@@ -16,7 +16,6 @@ import json
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
@@ -90,14 +89,6 @@ def rate_at(step: int, steps: int, config: TrainingConfig) -> float:
     return config.learning_rate * (steps - step) / max(1, steps - rise)
 
 
-def products(trainee: Trainee, config: TrainingConfig, device: torch.device) -> AbstractContextManager[Any]:
-    """A block whose products, the adapter's own among them, are taken in bfloat16 where the frozen weights are in it or
-    the precision is ``autocast``.
-    """
-    mixed = config.precision == "autocast" or trainee.backbone.dtype == torch.bfloat16
-    return torch.autocast(device.type, torch.bfloat16, enabled=mixed)
-
-
 def total_steps(config: TrainingConfig, examples: int) -> int:
     """How many steps a run has."""
     return config.steps or max(1, math.ceil(config.epochs * examples / config.batch))
@@ -139,9 +130,7 @@ def fit(
             group["lr"] = rate
         count = sum(len(example.reads) for example in batch)
         for part in micro_batches(batch, config.micro_tokens):
-            inputs = padded(part, filler, device)
-            with products(trainee, config, device):
-                loss, _ = trainee(inputs)
+            loss, _ = trainee(padded(part, filler, device))
             loss.div(count).backward()
             lost += float(loss.detach())
         reads += count
@@ -197,8 +186,7 @@ def _measured(
     with torch.no_grad():
         for part in micro_batches(held_out, config.micro_tokens):
             inputs = padded(part, filler, device)
-            with products(trainee, config, device):
-                loss, values = trainee(inputs)
+            loss, values = trainee(inputs)
             lost += float(loss)
             found += [] if values is None else values.tolist()
             wanted += inputs.targets.tolist()

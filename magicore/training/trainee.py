@@ -12,6 +12,7 @@ from typing import Any
 import peft
 import torch
 import transformers
+from peft.tuners.tuners_utils import BaseTunerLayer
 from safetensors import SafetensorError
 from safetensors.torch import save_file
 from torch import Tensor, nn
@@ -49,14 +50,16 @@ class Trainee(nn.Module):
         tokenizer: The base's.
         write: The input format, for reward models.
         declared: What ``reward_model.json`` says, for reward models.
+        mixed: Whether all products, the adapter's own among them, are taken in bfloat16.
     """
 
-    def __init__(self, model: Any, tokenizer: Any, head: str, base: str) -> None:
+    def __init__(self, model: Any, tokenizer: Any, head: str, base: str, *, mixed: bool) -> None:
         super().__init__()
         self.model = model
         self.tokenizer = tokenizer
         self.head = head
         self.base = base
+        self.mixed = mixed
         self.write: Write | None = None
         self.declared: dict[str, Any] | None = None
         words = TextTokenizer(tokenizer)
@@ -101,6 +104,10 @@ class Trainee(nn.Module):
         The loss is the sum over reads, in nats: cross-entropy of the next token, or binary cross-entropy of labels in
         [0, 1].
         """
+        with torch.autocast(inputs.ids.device.type, torch.bfloat16, enabled=self.mixed):
+            return self._losses(inputs)
+
+    def _losses(self, inputs: Padded) -> tuple[Tensor, Tensor | None]:
         hidden, targets = self.hidden(inputs), inputs.targets
         if self.head == _LANGUAGE_MODEL:
             weight = self.model.get_output_embeddings().weight
@@ -181,8 +188,13 @@ def open_trainee(config: TrainingConfig) -> Trainee:
     for parameter in wrapped.parameters():
         if parameter.requires_grad:  # what is trained is float32, whatever the frozen weights are
             parameter.data = parameter.data.float()
+    if dtype == torch.bfloat16:  # their products are taken in it: a copy of each input in float32 would only be kept
+        for layer in wrapped.modules():
+            if isinstance(layer, BaseTunerLayer):
+                layer.cast_input_dtype_enabled = False
+    mixed = config.precision == "autocast" or dtype == torch.bfloat16
     try:
-        return Trainee(wrapped, tokenizer, config.chosen_head, name)
+        return Trainee(wrapped, tokenizer, config.chosen_head, name, mixed=mixed)
     except CheckpointError as error:
         raise CapabilityError(str(error)) from error
 

@@ -23,6 +23,7 @@ from urllib.parse import urlsplit
 import httpx2
 
 from reward_models.errors import RewardModelError, ScoringServerError
+from reward_models.names import NO_VARIABLE, is_variable
 from reward_models.remote.retry_after import retry_after
 
 _CONNECT_TIMEOUT_S = 20.0
@@ -351,6 +352,8 @@ def _close(loops: dict[asyncio.AbstractEventLoop, _Connections]) -> None:
 def _read_key(variable: str | None, model: str) -> str:
     if variable is None:
         return ""
+    if not is_variable(variable):
+        raise RewardModelError(NO_VARIABLE, model=model)
     key = os.environ.get(variable, "").strip()
     if not key:
         raise RewardModelError(f"api_key_env names {variable}, which is not set", model=model)
