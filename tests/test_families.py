@@ -94,17 +94,16 @@ def solve_units(question: str) -> int:
 
 
 def solve_prices(question: str) -> int:
-    """By the words for more and less."""
-    priced, bought, *told = re.findall(r"[^.?]+[.?]", question)
-    total = sum(price * count for price, count in zip(numbers(priced), numbers(bought), strict=True))
-    for sentence in told:
-        if not (found := numbers(sentence)):
-            continue
-        if re.search(r"pays with|gives", sentence):
-            total = found[0] - total
+    """By the words for up and down."""
+    first, *middle = re.findall(r"[^.?]+[.?]", question)[:-1]
+    price = numbers(first)[0]
+    for sentence in middle:
+        (number,) = numbers(sentence)
+        if re.search(r"of them|orders", sentence):
+            price *= number
         else:
-            total += -found[0] if re.search(r"off|saves|lowers", sentence) else found[0]
-    return total
+            price += -number if re.search(r"falls|off|cheaper|saves|lowers", sentence) else number
+    return price
 
 
 SOLVERS = {"stories": solve_story, "dates": solve_dates, "units": solve_units, "prices": solve_prices}
