@@ -505,6 +505,6 @@ def _copied(folder: Path) -> Path:
 def test_the_script_says_what_is_wrong_in_one_sentence(tmp_path: Path) -> None:
     helped = script("--help", folder=tmp_path)
     assert helped.returncode == 0
-    assert "two families, 100 problems each" in helped.stdout
+    assert "three families, 100 problems each" in helped.stdout
     wrong = script("work", "--families", "storys", folder=tmp_path)
     assert (wrong.returncode, wrong.stderr) == (1, "error: no generated family 'storys'; did you mean 'stories'?\n")

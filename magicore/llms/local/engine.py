@@ -39,6 +39,8 @@ from reward_models.turns import Seat, Turns
 
 FIXED_ROWS = 16
 _GATHER_S = 0.005
+_READ_TOKENS = 16_384
+"""So many tokens of prompts are read between two steps, and held until their chains have rows."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -272,8 +274,10 @@ class _Together:
         for job in [job for job in self.jobs if job.future.cancelled()]:
             self._forget(job)
         if not opened.batch.active or opened.batch.free >= self._rows // 8:
-            self._read(opened)
             self._place(opened)
+            if not any(begun.prompt for begun in self._begun.values()):
+                self._read(opened)
+                self._place(opened)
         if opened.batch.active:
             opened.batch.step()
         for job, begun in list(self._begun.items()):
@@ -290,20 +294,18 @@ class _Together:
         return left
 
     def _read(self, opened: _Open) -> None:
-        """Read the prompts of those whose chains come next: as many as there are rows for."""
-        free = opened.batch.free
+        """Read the prompts of those whose chains come next: as many as there are rows for, within reason."""
+        rows, room = opened.batch.free, _READ_TOKENS
         unread: dict[Job, list[int]] = {}
-        for job in list(self.jobs):
-            if free <= 0:
+        for job in [job for job in self.jobs if job not in self._begun]:
+            if rows <= 0 or room <= 0:
                 break
-            begun = self._begun.get(job)
-            if begun is None:
-                tokens = _tokens(opened.loaded, job)
-                if tokens is None:
-                    self.jobs.remove(job)
-                    continue
-                unread[job] = tokens
-            free -= len(job.wanted) - (begun.placed if begun else 0)
+            tokens = _tokens(opened.loaded, job)
+            if tokens is None:
+                self.jobs.remove(job)
+                continue
+            unread[job] = tokens
+            rows, room = rows - len(job.wanted), room - len(tokens)
         for job, prompt in zip(unread, opened.reader.read(list(unread.values())), strict=True):
             self._begun[job] = _Begun(prompt=prompt, prompt_tokens=len(prompt.tokens))
 
