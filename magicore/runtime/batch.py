@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclass, fieldes import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -50,10 +50,10 @@ class Run:
     """
 
     config: RunConfig
-    results: tuple[Result, ...]
+    results: tuple[Result, ...] = field(repr=False)  # asyncio.run writes out what it returns
     stats: RewardStats | None
     summary: Mapping[str, Any]
-    outcome: RunOutcome
+    outcome: RunOutcome = field(repr=False)
     interrupted: bool = False
 
 

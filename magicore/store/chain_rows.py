@@ -43,6 +43,7 @@ CHAIN_KEYS: Final = (
 )
 _MORE_KEYS: Final = ("no_answer", "top_logprobs")
 
+_KNOWN: Final = frozenset((*CHAIN_KEYS, *_MORE_KEYS))
 _STOPS: Final[tuple[StopReason, ...]] = get_args(StopReason)
 _PARTS: Final[tuple[StepPart, ...]] = get_args(StepPart)
 _ACTIVATIONS: Final[tuple[Activation, ...]] = get_args(Activation)
@@ -157,7 +158,7 @@ def read_chain_row(values: Mapping[str, Any], where: str) -> ChainRecord:
             aggregation=None if details is None else details.text("aggregation"),
         ),
         kept=row.integers("kept"),
-        extra=row.beyond((*CHAIN_KEYS, *_MORE_KEYS)),
+        extra=row.beyond(_KNOWN),
     )
 
 

@@ -91,7 +91,7 @@ def parse_json(text: str, where: str) -> Any:
         InputError: It is not JSON.
     """
     try:
-        return json.loads(text, parse_constant=_refuse_constant)
+        return _DECODER.decode(text)
     except json.JSONDecodeError as error:
         raise InputError(f"{where}: not JSON ({error.msg}, column {error.colno})") from None
     except RecursionError:
@@ -228,3 +228,6 @@ def write_whole(path: Path, parts: Iterable[bytes]) -> None:
 
 def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no JSON value; write null for a missing number")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)

@@ -29,6 +29,7 @@ RESULT_KEYS: Final = (
     "usage",
     "warnings",
 )
+_KNOWN: Final = frozenset(RESULT_KEYS)
 _STOPS: Final[tuple[ResultStop, ...]] = get_args(ResultStop)
 
 
@@ -102,7 +103,7 @@ def read_result_row(values: Mapping[str, Any], where: str) -> ResultRecord:
             warnings=row.texts("warnings"),
         ),
         rounds=row.integer("rounds"),
-        extra=row.beyond(RESULT_KEYS),
+        extra=row.beyond(_KNOWN),
     )
 
 

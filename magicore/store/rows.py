@@ -13,7 +13,7 @@ from magicore.store.json_lines import json_type
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Row:
     """An object and where it stands. Every method raises :class:`InputError` for a value of another type."""
 
@@ -22,6 +22,9 @@ class Row:
 
     def text(self, name: str) -> str:
         """A required text."""
+        value = self.values.get(name)
+        if isinstance(value, str):
+            return value
         return self._required(name, self.optional_text(name), "a text")
 
     def optional_text(self, name: str) -> str | None:
@@ -41,6 +44,9 @@ class Row:
 
     def integer(self, name: str) -> int:
         """A required whole number, 0 or more."""
+        value = self.values.get(name)
+        if type(value) is int and value >= 0:
+            return value
         return self._required(name, self.optional_integer(name), "a whole number")
 
     def optional_integer(self, name: str) -> int | None:
@@ -102,7 +108,7 @@ class Row:
     def objects(self, name: str) -> list[Row]:
         """A list of objects; empty where it is null or absent."""
         value = self.values.get(name)
-        if value is None:
+        if not value and (value is None or isinstance(value, list)):
             return []
         if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
             raise self.wrong(name, "a list of objects")
@@ -117,9 +123,13 @@ class Row:
             raise self.wrong(name, "an object")
         return Row(value, f"{self.where}, `{name}`")
 
-    def beyond(self, known: Sequence[str]) -> dict[str, Any]:
+    def beyond(self, known: frozenset[str]) -> dict[str, Any]:
         """The values whose keys are not among ``known``."""
-        return {key: value for key, value in self.values.items() if key not in known}
+        return (
+            {}
+            if known.issuperset(self.values)
+            else {key: value for key, value in self.values.items() if key not in known}
+        )
 
     def wrong(self, name: str, expected: str) -> InputError:
         """The sentence for a value of another type than expected."""
