@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import nullcontext
-from dataclass, fieldes import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
