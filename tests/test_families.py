@@ -58,14 +58,14 @@ def solve_dates(question: str) -> str:
     assert start is not None
     day = date(int(start[3]), int(start[1]), int(start[2]))
     for sentence in told[1:]:
-        found = re.search(r"(\d+) (day|week|month|year)s?", sentence)
+        found = re.search(r"(\d+) (day|week|month)s?", sentence)
         assert found is not None
-        sign = -1 if re.search(r"before|earlier|back", sentence) else 1
+        sign = -1 if re.search(r"before|earlier", sentence) else 1
         count = sign * int(found[1])
         if found[2] in ("day", "week"):
             day += timedelta(days=count * (7 if found[2] == "week" else 1))
         else:
-            months = day.year * 12 + day.month - 1 + count * (12 if found[2] == "year" else 1)
+            months = day.year * 12 + day.month - 1 + count
             day = day.replace(year=months // 12, month=months % 12 + 1)
     assert "date" in asked
     return day.strftime("%m/%d/%Y")
@@ -166,7 +166,6 @@ def test_a_planted_error_is_the_first_error(name: str) -> None:
         ("days before", 3, date(2024, 1, 3), "3 + 31 = 34, 34 - 3 = 31. 3 days before 01/03/2024 is 12/31/2023."),
         ("months after", 4, date(2021, 10, 5), "10 + 4 = 14, 14 - 12 = 2. 4 months after 10/05/2021 is 02/05/2022."),
         ("months before", 2, date(2021, 2, 5), "2 + 12 = 14, 14 - 2 = 12. 2 months before 02/05/2021 is 12/05/2020."),
-        ("years before", 3, date(2021, 2, 5), "2021 - 3 = 2018. 3 years before 02/05/2021 is 02/05/2018."),
     ],
 )
 def test_steps_of_dates_show_their_sums(op: str, count: int, start: date, written: str) -> None:

@@ -1,4 +1,4 @@
-"""Date arithmetic: 2 or 3 steps of days, weeks, months and years forward and back in the calendar.
+"""Date arithmetic: 2 or 3 steps of days, weeks and months forward and back in the calendar.
 
 Each step shows the sums behind it, over the ends of months and years, so that no step is a leap.
 """
@@ -20,11 +20,11 @@ FEWEST, MOST = 2, 3
 """Operations in a question."""
 _DATE = re.compile(r"\b(\d{2})/(\d{2})/(\d{4})\b")
 _STEP = re.compile(
-    r"(?P<n>\d{1,4}) (?P<unit>day|week|month|year)s? (?P<way>after|before) (?P<from>\d{2}/\d{2}/\d{4}) "
+    r"(?P<n>\d{1,4}) (?P<unit>day|week|month)s? (?P<way>after|before) (?P<from>\d{2}/\d{2}/\d{4}) "
     r"(?:is|was|will be|comes to) (?P<to>\d{2}/\d{2}/\d{4})"
 )
 _FIRST, _LAST = date(2001, 1, 1), date(2039, 12, 31)
-_MOST_OF: Final = {"days": 20, "weeks": 4, "months": 9, "years": 5}
+_MOST_OF: Final = {"days": 15, "weeks": 3, "months": 6}
 
 
 class _Surface(NamedTuple):
@@ -46,8 +46,8 @@ _SURFACES: Final[dict[Split, _Surface]] = {
     "test": _Surface(
         events=("the auction", "the launch", "the picnic", "the lecture", "the match", "the opening", "the visit"),
         start=("On {d} there is {event}.", "{event} was planned for {d}."),
-        after=("{event} follows {n} {unit} after {last}.", "Counted from {last}, {event} is {n} {unit} ahead."),
-        before=("{event} comes {n} {unit} before {last}.", "Counted from {last}, {event} lies {n} {unit} back."),
+        after=("{event} follows {n} {unit} after {last}.", "{n} {unit} after {last} there is {event}."),
+        before=("{event} comes {n} {unit} before {last}.", "{n} {unit} before {last} there is {event}."),
         ask=("On which date is {event}? Give it as MM/DD/YYYY.",),
     ),
 }
@@ -63,7 +63,7 @@ def compute(op: str, left: Value, right: Value) -> Value | None:
     if unit in ("days", "weeks"):
         found = right + timedelta(days=count * (7 if unit == "weeks" else 1))
     else:
-        months = right.year * 12 + right.month - 1 + count * (12 if unit == "years" else 1)
+        months = right.year * 12 + right.month - 1 + count
         try:
             found = date(months // 12, months % 12 + 1, right.day)
         except ValueError:
@@ -82,15 +82,13 @@ def write(step: PlanStep, left: Value, right: Value, result: Value) -> str:
     unit, way = step.op.split()
     assert isinstance(left, int) and isinstance(right, date) and isinstance(result, date)
     *sums, (last, _) = _sums(unit, left if way == "after" else -left, right)
-    found = result.year if unit == "years" else result.month if unit == "months" else result.day
+    found = result.month if unit == "months" else result.day
     working = ", ".join(f"{sum_} = {value}" for sum_, value in [*sums, (last, found)])
     return f"{working}. {left} {unit if left != 1 else unit[:-1]} {way} {show(right)} is {show(result)}."
 
 
 def _sums(unit: str, count: int, start: date) -> list[tuple[str, int]]:
-    """The sums that lead from a date over a count, negative for back, to the day, month or year of the result."""
-    if unit == "years":
-        return [_sum(start.year, count)]
+    """The sums that lead from a date over a count, negative for back, to the day or month of the result."""
     if unit == "months":
         return _around(start.month, count, lambda _: 12)
     weeks: list[tuple[str, int]] = []
@@ -174,7 +172,7 @@ def draw(source: Random, split: Split) -> Drawn:
     plan: list[PlanStep] = []
     value: Value = start
     while len(plan) < wanted:
-        unit = source.choices(("days", "weeks", "months", "years"), (5, 3, 2, 1))[0]
+        unit = source.choices(("days", "weeks", "months"), (5, 3, 2))[0]
         way = source.choice(("after", "after", "before"))
         number = source.randint(2, _MOST_OF[unit])
         result = compute(f"{unit} {way}", number, value)
