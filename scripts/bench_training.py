@@ -79,6 +79,7 @@ def trl(data: Path, config: TrainingConfig, *, by_length: bool) -> dict[str, flo
             clock.told(state.global_step, state.global_step * config.batch * sum(lengths) / len(lengths))
 
     dtype = frozen_dtype(config)
+    matrices: dict[str, Any] = {"r": config.rank, "lora_alpha": config.scale, "target_modules": "all-linear"}
     with tempfile.TemporaryDirectory() as folder:
         trainer = SFTTrainer(
             model=AutoModelForCausalLM.from_pretrained(where, dtype=dtype),
@@ -99,7 +100,7 @@ def trl(data: Path, config: TrainingConfig, *, by_length: bool) -> dict[str, flo
                 disable_tqdm=True,
                 logging_steps=10**6,
             ),
-            peft_config=LoraConfig(r=config.rank, lora_alpha=config.scale, target_modules="all-linear"),
+            peft_config=LoraConfig(**matrices),
             callbacks=[Told()],
         )
         trainer.train()

@@ -189,9 +189,9 @@ def open_trainee(config: TrainingConfig) -> Trainee:
         if parameter.requires_grad:  # what is trained is float32, whatever the frozen weights are
             parameter.data = parameter.data.float()
     if dtype == torch.bfloat16:  # their products are taken in it: a copy of each input in float32 would only be kept
-        for layer in wrapped.modules():
-            if isinstance(layer, BaseTunerLayer):
-                layer.cast_input_dtype_enabled = False
+        layers: list[Any] = [one for one in wrapped.modules() if isinstance(one, BaseTunerLayer)]
+        for layer in layers:
+            layer.cast_input_dtype_enabled = False
     mixed = config.precision == "autocast" or dtype == torch.bfloat16
     try:
         return Trainee(wrapped, tokenizer, config.chosen_head, name, mixed=mixed)
