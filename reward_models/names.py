@@ -32,7 +32,7 @@ _SECRET = re.compile(
     r"https?://[^/\s,?#]*@|https?://\S*[?&][\w-]*(?:key|token|secret|password|sig|signature)=", re.IGNORECASE
 )
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
-_KEY_ITSELF = re.compile(r"(?:sk|pk|rk|hf|gsk|xai|ghp|nvapi)_?(?=\w*\d)\w{16,}")
+_RANDOM = re.compile(r"(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z0-9]{16,}")
 NO_VARIABLE = (
     "api_key_env takes the name of an environment variable; what was given is none, or a key, and is not repeated"
 )
@@ -116,12 +116,13 @@ def parse_model_name(text: str) -> ModelName:
 
 
 def is_variable(text: str) -> bool:
-    """Whether a text can name an environment variable, and is not by mistake the key that one should hold.
+    """Whether a text can name an environment variable, and is not by mistake the key that one should hold: no part of
+    it is a long mix of letters and digits.
 
     >>> is_variable("OPENAI_API_KEY"), is_variable("sk-proj-1a2b"), is_variable("hf_abcdefgh12345678")
     (True, False, False)
     """
-    return bool(_VARIABLE.fullmatch(text)) and not _KEY_ITSELF.fullmatch(text)
+    return bool(_VARIABLE.fullmatch(text)) and not any(map(_RANDOM.fullmatch, text.split("_")))
 
 
 def holds_secret(text: str) -> bool:

@@ -52,7 +52,9 @@ def test_a_key_among_the_settings_is_refused_before_anything_is_written(
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize("key", [KEY, "hf_abcdefgh12345678", "two words", ""])
+@pytest.mark.parametrize(
+    "key", [KEY, "hf_abcdefgh12345678", "ab" * 12 + "0f1e2d3c", "AKIA0123456789ABCDEF", "two words", ""]
+)
 def test_a_key_in_the_place_of_its_variables_name_is_not_repeated(key: str) -> None:
     makers: list[Callable[[], object]] = [
         lambda: open_model("openai:m@http://127.0.0.1:9/v1", api_key_env=key),

@@ -92,8 +92,8 @@ def test_chains_with_their_questions(tmp_path: Path) -> None:
     ("rows", "parts"),
     [
         ([{"question": "q"}], ["no `solution` and no `steps`", "question"]),
-        ([{"question": "q", "solution": " "}], ["no `solution`"]),
-        ([{"solution": "x"}], ["no `question` field"]),
+        ([{"question": "q", "solution": " "}], ["`solution` is empty"]),
+        ([{"solution": "x"}], ["no `question`; every solution"]),
         ([{"question": "q", "solution": 5}], ["`solution` is a text", "a number"]),
         ([{"question": "q", "steps": "x"}], ["`steps` is a list of texts"]),
         ([{"question": "q", "steps": []}], ["`steps` is a list of texts"]),

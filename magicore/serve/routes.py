@@ -122,7 +122,8 @@ async def misread(request: Request, error: Exception) -> Response:
 
 def _first_of(errors: Any) -> Refusal:
     found = errors[0]
-    where = [str(part) for part in found.get("loc", ()) if part != "body"]
+    places = [str(part) for part in found.get("loc", ()) if part != "body"]
+    where = [part for part in places if part.isalnum() or part.isidentifier()]  # others are names of validators
     if found["type"] == "json_invalid":
         return invalid(f"the body is not JSON: {found.get('ctx', {}).get('error', 'it cannot be read')}")
     why = found.get("ctx", {}).get("error")

@@ -151,6 +151,8 @@ class _Reader:
     def _problem(self, row: Mapping[str, Any], where: str, name: str) -> Problem:
         known = self._problems.get(name)
         if known is None:
+            if "question" not in row:
+                raise InputError(f"{where}: no `question`; every solution of a problem that is not yet known needs it")
             known = self._problems[name] = read_problem(row, where, name, kind=self._kind)
         elif row.get("question", known.question) != known.question:
             raise InputError(
@@ -164,8 +166,10 @@ def _read_text(row: Row) -> tuple[str, tuple[Step, ...]]:
     text = row.optional_text("solution")
     given = row.values.get("steps")
     if given is None:
-        if text is None or not text.strip():
+        if "solution" not in row.values:
             raise InputError(f"{row.where}: no `solution` and no `steps`; it has: {', '.join(map(str, row.values))}")
+        if text is None or not text.strip():
+            raise InputError(f"{row.where}: `solution` is empty")
         return text, ()
     if not isinstance(given, list) or not given or not all(isinstance(item, str | dict) for item in given):
         raise row.wrong("steps", "a list of texts, at least one")
