@@ -43,6 +43,7 @@ from magicore.training.trainee import find_base, open_trainee, padded
 from magicore.types import CallKey
 from reward_models.errors import CheckpointError, TagInTextError
 from reward_models.families import math_shepherd
+from reward_models.families.scoring import FamilyProcessModel
 from reward_models.families.tokens import TextTokenizer
 from reward_models.local.adapter import Adapter, base_of, is_adapter
 from reward_models.local.embedded import adapter_folder
@@ -181,6 +182,8 @@ def test_what_is_loaded_gives_what_was_trained(base: Path, data: Path, tmp_path:
 
     made = train(settings(base, kind="prm", steps=6), data, tmp_path / "prm", progress=False)
     model = load_process_model(made.name, device="cpu", dtype="fp32")
+    assert isinstance(model, FamilyProcessModel)
+    assert model.context == 1024, "the base's, which is less than the family's"
     text = "Step 1: 5 ok\nStep 2: 5 no"
     solution = Solution(question="Q?", text=text, steps=split_steps(text))
     raw = [step.raw for step in model.score([solution])[0].scores]

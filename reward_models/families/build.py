@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from reward_models.cache import ScoreCache
@@ -108,6 +109,9 @@ def open_local(
     words = load_tokenizer(tokenizer or opened)
     family = family.adapted(opened.declared, words)
     family.check_tokenizer(words)
+    stated = opened.config.get("max_position_embeddings")
+    if isinstance(stated, int) and 0 < stated < family.context:  # a small checkpoint of the family
+        family = replace(family, context=stated)
     placement = Placement(device=device, dtype=dtype, quantize=quantize, budget=budget, turns=turns)
     return family, opened, placement, words
 
