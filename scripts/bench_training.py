@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -64,10 +65,10 @@ def trl(data: Path, config: TrainingConfig, *, by_length: bool) -> dict[str, flo
     from datasets import Dataset
     from peft import LoraConfig
     from transformers import AutoModelForCausalLM, AutoTokenizer, TrainerCallback
-    from trl import SFTConfig, SFTTrainer
 
     from magicore.training.trainee import find_base, frozen_dtype
 
+    theirs: Any = import_module("trl")  # publishes types only in part
     where, _, _ = find_base(config.base)
     tokenizer: Any = AutoTokenizer.from_pretrained(where)
     talks = [json.loads(line)["messages"] for line in data.read_text(encoding="utf-8").splitlines()]
@@ -81,11 +82,11 @@ def trl(data: Path, config: TrainingConfig, *, by_length: bool) -> dict[str, flo
     dtype = frozen_dtype(config)
     matrices: dict[str, Any] = {"r": config.rank, "lora_alpha": config.scale, "target_modules": "all-linear"}
     with tempfile.TemporaryDirectory() as folder:
-        trainer = SFTTrainer(
+        trainer = theirs.SFTTrainer(
             model=AutoModelForCausalLM.from_pretrained(where, dtype=dtype),
             processing_class=tokenizer,
             train_dataset=Dataset.from_list([{"prompt": talk[:-1], "completion": talk[-1:]} for talk in talks]),
-            args=SFTConfig(
+            args=theirs.SFTConfig(
                 output_dir=folder,
                 max_steps=config.steps,
                 per_device_train_batch_size=config.batch,

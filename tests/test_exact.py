@@ -6,8 +6,9 @@ import pytest
 
 from magicore.datasets.families import draw_family
 from magicore.errors import InputError
-from magicore.evaluate.exact import RIGHT, WRONG, exact
+from magicore.evaluate.exact import exact
 from reward_models import Solution, load_process_model, parse_model_name
+from reward_models.arithmetic import RIGHT, WRONG
 
 NAME = "exact:gen:stories:3:5:train"
 

@@ -3,6 +3,7 @@ through."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from magicore.errors import InputError
+from reward_models.names import NO_VARIABLE, is_variable
 
 Model = Annotated[
     str | None,
@@ -161,3 +163,16 @@ def numbers(items: Sequence[str] | None, option: str) -> dict[str, float] | None
         return {name: float(value) for name, value in found.items()}
     except ValueError:
         raise InputError(f"{option} takes NAME=NUMBER, not {', '.join(items or ())}") from None
+
+
+def named_key(variable: str) -> str:
+    """The key in the variable that ``--api-key-env`` names.
+
+    Raises:
+        InputError: It is no variable's name, or the variable is not set.
+    """
+    if not is_variable(variable):
+        raise InputError(f"--{NO_VARIABLE.replace('_', '-')}")
+    if key := os.environ.get(variable, "").strip():
+        return key
+    raise InputError(f"--api-key-env names {variable}, which is not set")

@@ -9,7 +9,6 @@ import typer
 from rich.console import Console
 
 from magicore.cli import options as opt
-from reward_models.names import NO_VARIABLE, is_variable
 
 KEY_VARIABLE = "MAGICORE_API_KEY"
 
@@ -84,11 +83,7 @@ def serve(
     from magicore.serve.limits import Limits
     from magicore.serve.server import run_server
 
-    if api_key_env is not None and not is_variable(api_key_env):
-        raise InputError(f"--{NO_VARIABLE.replace('_', '-')}")
-    key = os.environ.get(api_key_env or KEY_VARIABLE, "").strip() or None
-    if key is None and api_key_env is not None:
-        raise InputError(f"--api-key-env names {api_key_env}, which is not set")
+    key = opt.named_key(api_key_env) if api_key_env is not None else os.environ.get(KEY_VARIABLE, "").strip() or None
     if key is None and host not in LOOPBACK:
         raise InputError(
             f"{host} can be reached from other machines, so a key is needed: set {KEY_VARIABLE}, or name its variable "

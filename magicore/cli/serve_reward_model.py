@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
 from magicore.cli import options as opt
-from reward_models.names import NO_VARIABLE, is_variable
 
 
 def serve_reward_model(
@@ -39,11 +37,7 @@ def serve_reward_model(
     require_serve()
     key = None
     if api_key_env is not None:
-        if not is_variable(api_key_env):
-            raise InputError(f"--{NO_VARIABLE.replace('_', '-')}")
-        key = os.environ.get(api_key_env, "").strip() or None
-        if key is None:
-            raise InputError(f"--api-key-env names {api_key_env}, which is not set")
+        key = opt.named_key(api_key_env)
     elif host not in LOOPBACK:
         raise InputError(f"{host} can be reached from other machines, so a key is needed: name it by --api-key-env")
     settings = opt.given({"model": model, "device": device, "dtype": dtype})

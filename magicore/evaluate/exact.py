@@ -12,18 +12,23 @@ from magicore.datasets.families.plan import Drawn, step_truth
 from magicore.datasets.tasks import parse_task_name
 from magicore.errors import InputError
 from reward_models import ModelName, Solution, StepScore, StepScores, Unscored, register_process, with_steps
+from reward_models.arithmetic import RIGHT, WRONG
 
 EXACT: Final = "exact"
 """The name's first word; importing this module registers it."""
-RIGHT, WRONG = 1.0, 0.05
-"""As :mod:`reward_models.arithmetic` scores: a product over right steps stays 1, a wrong one voids little by little."""
 _UNKNOWN = Unscored(code="no_truth", reason="the problem is none of the source's")
 _NEITHER = Unscored(code="no_truth", reason="the step derives nothing that could be right or wrong")
+_OF_TRUTH: Final = {
+    True: StepScore(value=RIGHT),
+    False: StepScore(value=WRONG),
+    None: StepScore(value=None, unscored=_NEITHER),
+}
 
 
 class ExactSteps:
-    """Scores a step 1 if it is right, 0.05 if it is wrong, by :func:`~magicore.datasets.families.plan.step_truth`; a
-    step that derives nothing, and every step of another problem, is unscored (``no_truth``).
+    """Scores a step 1 if it is right and 0.05 if it is wrong, as the rule ``arithmetic`` does, by
+    :func:`~magicore.datasets.families.plan.step_truth`; a step that derives nothing, and every step of another problem,
+    is unscored (``no_truth``).
     """
 
     aggregation = "product"
@@ -42,11 +47,8 @@ class ExactSteps:
             scores = [StepScore(value=None, unscored=_UNKNOWN) for _ in solution.steps]
         else:
             truth = step_truth(drawn, [step.text for step in solution.steps])
-            scores = [_NOTHING if right is None else StepScore(value=RIGHT if right else WRONG) for right in truth]
+            scores = [_OF_TRUTH[right] for right in truth]
         return StepScores(steps=solution.steps, scores=tuple(scores), aggregation=self.aggregation)
-
-
-_NOTHING: Final = StepScore(value=None, unscored=_NEITHER)
 
 
 @register_process(EXACT)

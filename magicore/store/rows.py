@@ -25,7 +25,7 @@ class Row:
         value = self.values.get(name)
         if isinstance(value, str):
             return value
-        return self._required(name, self.optional_text(name), "a text")
+        raise self.wrong(name, "a text")
 
     def optional_text(self, name: str) -> str | None:
         """A text, or ``None`` where it is null or absent."""
@@ -108,7 +108,7 @@ class Row:
     def objects(self, name: str) -> list[Row]:
         """A list of objects; empty where it is null or absent."""
         value = self.values.get(name)
-        if not value and (value is None or isinstance(value, list)):
+        if value is None:
             return []
         if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
             raise self.wrong(name, "a list of objects")
@@ -125,11 +125,7 @@ class Row:
 
     def beyond(self, known: frozenset[str]) -> dict[str, Any]:
         """The values whose keys are not among ``known``."""
-        return (
-            {}
-            if known.issuperset(self.values)
-            else {key: value for key, value in self.values.items() if key not in known}
-        )
+        return {key: value for key, value in self.values.items() if key not in known}
 
     def wrong(self, name: str, expected: str) -> InputError:
         """The sentence for a value of another type than expected."""

@@ -111,8 +111,8 @@ class Trainee(nn.Module):
         hidden, targets = self.hidden(inputs), inputs.targets
         if self.head == _LANGUAGE_MODEL:
             weight = self.model.get_output_embeddings().weight
-            if torch.is_autocast_enabled(hidden.device.type):
-                weight = weight.to(torch.get_autocast_dtype(hidden.device.type))
+            if self.mixed:
+                weight = weight.to(torch.bfloat16)
             return head_loss(hidden, weight, targets.long()), None
         values = self.values(hidden)
         return binary_cross_entropy_with_logits(values, targets, reduction="sum"), values
