@@ -22,8 +22,9 @@ from rich.console import Console
 from rich.table import Table
 
 import magicore
+from magicore.answers.kinds import Kind
 from magicore.datasets import load_problems
-from magicore.datasets.families import drawn_by_id
+from magicore.datasets.families import draw_family, drawn_by_id
 from magicore.datasets.families.plan import step_truth
 from magicore.evaluate.judging import evaluate_reward_model
 from magicore.llms.local.loading import LoadedModel, choose_device, choose_dtype, find_checkpoint, load
@@ -40,10 +41,14 @@ Row = dict[str, Any]
 
 
 class StepLikelihood:
-    """Each step's mean token probability under the policy that wrote it, in [0, 1]: its own confidence."""
+    """Each step's mean token probability under the policy that wrote it, in [0, 1]: its own confidence.
+
+    ``kind`` is that of the answers, since the prompt names their form.
+    """
 
     def __init__(self, policy: Path, prompts: str) -> None:
         self.name = "likelihood"
+        self.kind: Kind = "number"
         device = choose_device("auto")
         dtype = choose_dtype("auto", device, deterministic=False)
         self._loaded: LoadedModel = compute(lambda: load(find_checkpoint(str(policy), None), device, dtype), device)
@@ -54,7 +59,7 @@ class StepLikelihood:
         return [compute(partial(self._score, with_steps(one)), self._loaded.device) for one in solutions]
 
     def _score(self, solution: Solution) -> StepScores:
-        asked = self._prompts.messages("solver", "number", question=solution.question)
+        asked = self._prompts.messages("solver", self.kind, question=solution.question)
         prompt = prompt_tokens(self._loaded.tokenizer, asked, None)
         written = self._loaded.tokenizer(solution.text, add_special_tokens=False, return_offsets_mapping=True)
         ids = torch.tensor([prompt + written["input_ids"]], device=self._loaded.device)
@@ -79,6 +84,7 @@ def judged_rows(
 ) -> list[Row]:
     """A row a judge for one family's chains."""
     rows: list[Row] = []
+    likelihood.kind = draw_family(family, 1, 0, "test")[0].arithmetic.kind
     for name, model in (("trained", prm), ("arithmetic", "arithmetic"), ("likelihood", likelihood)):
         made = evaluate_reward_model(model, chains, problems=str(problems), kind="process").report
         steps, outcomes = made.steps, made.outcomes

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from datetime import date, timedelta
+from fractions import Fraction
 from random import Random
 
 import pytest
 
 from magicore.datasets import load_problems
 from magicore.datasets.families import FAMILIES, draw_family, drawn_by_id
-from magicore.datasets.families.dates import DATES
+from magicore.datasets.families.clock import CLOCK
 from magicore.datasets.families.numbers import NUMBERS
 from magicore.datasets.families.plan import Drawn, PlanStep, Ref, Split, first_error, step_truth, with_error
 from magicore.datasets.tasks import parse_task_name, task_records
@@ -37,38 +37,35 @@ def solve_story(question: str) -> int:
         found = numbers(sentence)
         if re.search(r"\btimes\b", sentence):
             total *= found[0]
-        elif len(found) == 2 and re.search(r"to each of|each\.$|into each|each takes|take \d+", sentence):
-            gains = re.search(r"buys|brings|arrive|opens", sentence)
-            total += found[0] * found[1] if gains else -found[0] * found[1]
         elif len(found) == 2:
-            total += found[0] * found[1]
-        elif re.search(r"to \w+\.$|loses|sells|takes away|break|throws", sentence) and "gives" not in sentence:
-            total -= found[0]
-        elif re.search(r"gives \d+ to", sentence):
+            loses = re.search(r"to each of|into each|take|sells|loses|leaves|packs \d", sentence)
+            total += -found[0] * found[1] if loses else found[0] * found[1]
+        elif re.search(
+            r"loses|sells|takes away|break|throws|stolen|borrows|fall|drops|dog|uses|gives \d+ to", sentence
+        ):
             total -= found[0]
         else:
             total += found[0]
     return total
 
 
-def solve_dates(question: str) -> str:
+def solve_clock(question: str) -> str:
     """By following the events from one to the next."""
-    *told, asked = [part for part in re.findall(r"[^.?]+[.?]", question)][:-1]
-    start = re.search(r"(\d\d)/(\d\d)/(\d{4})", told[0])
+    *told, asked = re.findall(r"[^.?]+[.?]", question)
+    assert re.search(r"time|When", asked)
+    start = re.search(r"(\d+):(\d\d)", told[0])
     assert start is not None
-    day = date(int(start[3]), int(start[1]), int(start[2]))
+    hours, minutes = int(start[1]), int(start[2])
     for sentence in told[1:]:
-        found = re.search(r"(\d+) (day|week|month)s?", sentence)
-        assert found is not None
-        sign = -1 if re.search(r"before|earlier", sentence) else 1
-        count = sign * int(found[1])
-        if found[2] in ("day", "week"):
-            day += timedelta(days=count * (7 if found[2] == "week" else 1))
+        found = re.search(r"(\d+) (minute|hour)s?", sentence)
+        assert found is not None, sentence
+        count = -int(found[1]) if re.search(r"before|earlier", sentence) else int(found[1])
+        if found[2] == "hour":
+            hours += count
         else:
-            months = day.year * 12 + day.month - 1 + count
-            day = day.replace(year=months // 12, month=months % 12 + 1)
-    assert "date" in asked
-    return day.strftime("%m/%d/%Y")
+            more, minutes = divmod(minutes + count, 60)
+            hours += more
+    return f"{hours}:{minutes:02d}"
 
 
 def solve_units(question: str) -> int:
@@ -78,14 +75,17 @@ def solve_units(question: str) -> int:
     def one(unit: str) -> str:
         return stem.get(unit, unit.removesuffix("s"))
 
-    rate = r"1 (\w+) (?:is|equals) (\d+) (\w+)\.|(?:There are )?(\d+) (\w+) (?:in|make) 1 (\w+)\."
+    rate = (
+        r"1 (\w+) (?:is the same as|is|equals|has) (\d+) (\w+)\."
+        r"|(?:There are )?(\d+) (\w+) (?:in|make|give|are as much as) 1 (\w+)\."
+    )
     rates = [(one(a or f), one(c or e), int(b or d)) for a, b, c, d, e, f in re.findall(rate, question)]
     sizes = {rates[-1][1]: 1}
     for big, small, factor in reversed(rates):
         sizes[big] = factor * sizes[small]
     ask = re.sub(rate, "", question)
     total = sum(int(n) * sizes[one(unit)] for n, unit in re.findall(r"(\d+) (\w+)", ask) if one(unit) in sizes)
-    target = re.search(r"How many (\w+)|in (\w+)[.?]$|to (\w+)\.$", ask)
+    target = re.search(r"How many (\w+)|in (\w+)[.?]$|(?:to|into|as) (\w+)\.$", ask)
     assert target is not None
     people = re.search(r"(\d+) people", ask)
     size = sizes[one(next(group for group in target.groups() if group))] * (int(people[1]) if people else 1)
@@ -106,7 +106,7 @@ def solve_prices(question: str) -> int:
     return price
 
 
-SOLVERS = {"stories": solve_story, "dates": solve_dates, "units": solve_units, "prices": solve_prices}
+SOLVERS = {"stories": solve_story, "clock": solve_clock, "units": solve_units, "prices": solve_prices}
 
 
 @pytest.mark.parametrize("split", SPLITS)
@@ -154,25 +154,32 @@ def test_a_planted_error_is_the_first_error(name: str) -> None:
 @pytest.mark.parametrize(
     ("op", "count", "start", "written"),
     [
-        ("days after", 9, date(2021, 3, 14), "14 + 9 = 23. 9 days after 03/14/2021 is 03/23/2021."),
-        ("days after", 1, date(2021, 3, 31), "31 + 1 = 32, 32 - 31 = 1. 1 day after 03/31/2021 is 04/01/2021."),
+        ("minutes after", 9, (9, 5), "5 + 9 = 14. 9 minutes after 9:05 is 9:14."),
+        ("minutes after", 1, (9, 59), "59 + 1 = 60, 60 - 60 = 0, 9 + 1 = 10. 1 minute after 9:59 is 10:00."),
+        ("minutes before", 5, (10, 30), "30 - 5 = 25. 5 minutes before 10:30 is 10:25."),
         (
-            "weeks after",
-            5,
-            date(2023, 1, 29),
-            "5 * 7 = 35, 29 + 35 = 64, 64 - 31 = 33, 33 - 28 = 5. 5 weeks after 01/29/2023 is 03/05/2023.",
+            "minutes before",
+            50,
+            (10, 25),
+            "25 + 60 = 85, 85 - 50 = 35, 10 - 1 = 9. 50 minutes before 10:25 is 9:35.",
         ),
-        ("days before", 5, date(2024, 3, 3), "3 + 29 = 32, 32 - 5 = 27. 5 days before 03/03/2024 is 02/27/2024."),
-        ("days before", 3, date(2024, 1, 3), "3 + 31 = 34, 34 - 3 = 31. 3 days before 01/03/2024 is 12/31/2023."),
-        ("months after", 4, date(2021, 10, 5), "10 + 4 = 14, 14 - 12 = 2. 4 months after 10/05/2021 is 02/05/2022."),
-        ("months before", 2, date(2021, 2, 5), "2 + 12 = 14, 14 - 2 = 12. 2 months before 02/05/2021 is 12/05/2020."),
+        ("hours after", 3, (9, 5), "9 + 3 = 12. 3 hours after 9:05 is 12:05."),
+        ("hours before", 2, (2, 40), "2 - 2 = 0. 2 hours before 2:40 is 0:40."),
     ],
 )
-def test_steps_of_dates_show_their_sums(op: str, count: int, start: date, written: str) -> None:
-    result = DATES.compute(op, count, start)
+def test_steps_of_times_show_their_sums(op: str, count: int, start: tuple[int, int], written: str) -> None:
+    at = start[0] * 60 + start[1]
+    result = CLOCK.compute(op, count, at)
     assert result is not None
-    assert DATES.write(PlanStep(op=op, left=count, right=start), count, start, result) == written
-    assert list(DATES.read(written)) == [(result, True)]
+    assert CLOCK.write(PlanStep(op=op, left=count, right=at), count, at, result) == written
+    assert list(CLOCK.read(written)) == [(result, True)]
+
+
+def test_times_outside_the_day_and_false_ones() -> None:
+    assert CLOCK.compute("hours after", 3, 21 * 60) is None
+    assert CLOCK.compute("minutes before", 3, 2) is None
+    assert list(CLOCK.read("5 minutes after 9:05 is 9:11.")) == [(9 * 60 + 11, False)]
+    assert list(CLOCK.read("5 minutes after 9:05 is 9:71.")) == [(Fraction(-1), False)]
 
 
 def story() -> Drawn:
@@ -223,8 +230,8 @@ def test_gen_source_with_a_split() -> None:
     problems = load_problems("gen:stories:5:7:train")
     assert [problem.id for problem in problems] == [f"stories-train-7-{at}" for at in range(5)]
     assert load_problems("gen:stories:3:7:train") == problems[:3]
-    assert load_problems("gen:dates:2:7") == load_problems("gen:dates:2:7:test")
-    assert load_problems("gen:dates:2:7")[0].kind == "date"
+    assert load_problems("gen:clock:2:7") == load_problems("gen:clock:2:7:test")
+    assert load_problems("gen:clock:2:7")[0].kind == "text"
     row = next(iter(task_records("gen:units:1:3"))).row
     assert row["solution"].splitlines()[-1].endswith(f"The final answer is {row['answer']}.")
     drawn = drawn_by_id(problems[4].id)

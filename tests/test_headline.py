@@ -261,7 +261,7 @@ def arm(right: str, tokens: float | None = None, completions: float | None = Non
     )
 
 
-PLAN = Headline(families=("stories", "dates"), n=10, k=2, iterations=1)
+PLAN = Headline(families=("stories", "clock"), n=10, k=2, iterations=1)
 RIVALS = ("self-consistency, k = 6", "best-of-k, k = 6", "self-refine+sc")
 
 
@@ -303,12 +303,12 @@ def families() -> dict[str, Family]:
     """Two of 12 problems each; SC's 8 to 0 in one, 2 to 0 in the other."""
     own = arm("+" * 10 + "--", 300, 100)
     shared = {"magicore, 1 round": own, RIVALS[1]: own, RIVALS[2]: own}
-    dates = {
+    clock = {
         name: replace(one, right={f"d{problem}": value for problem, value in one.right.items()})
         for name, one in {**shared, RIVALS[0]: arm("+" * 8 + "----", 500, 400)}.items()
     }
     stories = {**shared, RIVALS[0]: arm("++" + "-" * 10, 1000), "only here": own}
-    return {"stories": Family(arms=stories, explained={"hard": 0.5}), "dates": Family(arms=dates, explained={})}
+    return {"stories": Family(arms=stories, explained={"hard": 0.5}), "clock": Family(arms=clock, explained={})}
 
 
 def test_the_pooled_row_by_hand() -> None:
@@ -325,9 +325,9 @@ def test_the_pooled_row_by_hand() -> None:
     assert row["completion_ratio"] is None, "unknown in one family"
     assert by(methods, family="all", method="self-refine+sc")["completion_tokens"] == 200
     assert row["met"]
-    # 2 / 2 ** 8 of stories meets the aim, 2 / 2 ** 2 of dates does not; the pooled row is none of the six
+    # 2 / 2 ** 8 of stories meets the aim, 2 / 2 ** 2 of clock does not; the pooled row is none of the six
     assert study.remarks == ("1 of 6 comparisons of the aim are met, each family's alone",)
-    assert {row["family"] for row in study.table("explained").rows} == {"stories", "dates"}
+    assert {row["family"] for row in study.table("explained").rows} == {"stories", "clock"}
     alone = headline_study({"stories": families()["stories"]}, PLAN, LUCK)
     assert {row["family"] for row in alone.table("methods").rows} == {"stories"}
 
@@ -341,7 +341,7 @@ def test_plans_that_cannot_be() -> None:
     with pytest.raises(UnknownNameError, match="did you mean 'stories'"):
         Headline(families=("storys",))
     with pytest.raises(InputError, match="named once each"):
-        Headline(families=("dates", "dates"))
+        Headline(families=("clock", "clock"))
     with pytest.raises(InputError, match="at least one: got none"):
         Headline(families=())
     with pytest.raises(InputError, match="iterations is at least 1"):
@@ -350,7 +350,7 @@ def test_plans_that_cannot_be() -> None:
 
 def test_the_plan_is_the_trained_models_and_fresh_problems() -> None:
     plan = Headline()
-    assert (plan.families, plan.n, plan.k, plan.iterations) == (("stories", "dates", "units"), 100, 16, 3)
+    assert (plan.families, plan.n, plan.k, plan.iterations) == (("stories", "clock", "units"), 100, 16, 3)
     assert (EMBEDDED["model"], EMBEDDED["orm"], EMBEDDED["prm"]) == ("embedded",) * 3
     assert plan.seed not in (1, 2, 3, 4), "the recipe's own"
 
@@ -374,7 +374,7 @@ N, K = 4, 4
 
 
 def whole(folder: Path, said: list[str], **changed: Any) -> Study:
-    plan = Headline(families=("stories", "dates"), n=N, k=K, iterations=1, settings=SETTINGS, **changed)
+    plan = Headline(families=("stories", "clock"), n=N, k=K, iterations=1, settings=SETTINGS, **changed)
     return headline(folder / "work", plan, luck=LUCK, say=said.append)
 
 
@@ -393,15 +393,15 @@ def test_a_whole_headline_has_every_method_of_every_family(study: Study) -> None
     names += ["refine everything, 1 round", "magicore, 1 round"]
     rows = study.table("methods").rows
     assert [(row["family"], row["method"]) for row in rows] == [
-        (family, name) for family in ("stories", "dates", "all") for name in names
+        (family, name) for family in ("stories", "clock", "all") for name in names
     ]
     assert {row["graded"] for row in rows} == {N, 2 * N}
     assert all(row["generation_tokens"] > 0 for row in rows)
     assert len(study.table("aim").rows) == 9
-    told = by(study.table("explained").rows, family="dates")
+    told = by(study.table("explained").rows, family="clock")
     assert 0 < told["single"] < 1
     assert told["coverage_3k"] >= told["coverage_k"]
-    assert told["magicore"] == by(rows, family="dates", method="magicore, 1 round")["accuracy"]
+    assert told["magicore"] == by(rows, family="clock", method="magicore, 1 round")["accuracy"]
     assert told["with_exact_steps"] >= told["magicore"], "against scores that are random"
 
 
@@ -477,10 +477,10 @@ def script(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 def test_the_script_shows_and_writes_its_tables(study: Study, scripted: Path) -> None:
     pytest.importorskip("matplotlib")
-    asked_for = ["work", "--families", "stories", "dates", "--n", str(N), "--k", str(K), "--iterations", "1"]
+    asked_for = ["work", "--families", "stories", "clock", "--n", str(N), "--k", str(K), "--iterations", "1"]
     asked_for += ["--model", SETTINGS["model"], "--orm", "random:1", "--prm", "random:2"]
     settings = {**SETTINGS, "max_tokens": 220}
-    plan = Headline(families=("stories", "dates"), n=N, k=K, iterations=1, settings=settings)
+    plan = Headline(families=("stories", "clock"), n=N, k=K, iterations=1, settings=settings)
     headline(scripted / "script" / "work", plan, luck=LUCK, say=lambda text: None)
     done = script(*asked_for, folder=_copied(scripted))
     assert done.returncode == 0, done.stderr

@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def test_the_policys_data_solves_reviews_and_refines(tmp_path: Path) -> None:
-    recipe = replace(QUICK, families=("stories", "dates"), problems=5, reviews=30)
+    recipe = replace(QUICK, families=("stories", "clock"), problems=5, reviews=30)
     rows = list(policy_data(recipe, load_prompts("trained")))
     assert [row["role"] for row in rows].count("solver") == 10
     assert [row["role"] for row in rows].count("reviewer") == [row["role"] for row in rows].count("refiner") == 60

@@ -72,7 +72,7 @@ class Headline:
         InputError: There is no family, or one twice, or a number is below 1.
     """
 
-    families: tuple[str, ...] = ("stories", "dates", "units")
+    families: tuple[str, ...] = ("stories", "clock", "units")
     n: int = 100
     seed: int = 9
     k: int = 16

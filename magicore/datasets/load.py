@@ -29,7 +29,7 @@ def iter_problems(
     Args:
         source: A file (.jsonl, .json, .csv, .tsv, .parquet), ``demo`` (24 problems that come with the package),
             ``hf:NAME:CONFIG:SPLIT`` (the Hub) or ``gen:NAME:N:SEED`` (``sums``, ``word-problems``, ``mixed``, a task of
-            reasoning-gym) or ``gen:NAME:N:SEED:SPLIT`` (``stories``, ``dates``, ``units``, ``prices``; train or test).
+            reasoning-gym) or ``gen:NAME:N:SEED:SPLIT`` (``stories``, ``clock``, ``units``, ``prices``; train or test).
         kind: The kind of all problems, in place of the file's or the inferred one.
         fields: Our field name -> the file's, for ``id``, ``question``, ``answer``, ``kind`` and ``options``.
         limit: At most so many; ``None`` for all.

@@ -49,7 +49,7 @@ from reward_models.local.adapter import WEIGHTS
 from reward_models.local.checkpoint import ADAPTER_CONFIG, Checkpoint
 from reward_models.steps import join_steps
 
-FAMILIES = ("stories", "dates", "units")
+FAMILIES = ("stories", "clock", "units")
 PROMPTS = "trained"
 STAGES = ("policy-data", "policy", "chains", "labels", "prm", "orm", "check")
 ADAPTERS = ("policy", "prm", "orm")
@@ -86,8 +86,8 @@ class Recipe:
 
     base: str = "embedded:base"
     families: tuple[str, ...] = FAMILIES
-    problems: int = 1000
-    reviews: int = 300
+    problems: int = 800
+    reviews: int = 240
     policy: TrainingConfig = field(
         default_factory=lambda: TrainingConfig(
             kind="policy", rank=16, learning_rate=1e-3, batch=8, prompts=PROMPTS, held_out=0.01, micro_tokens=2048

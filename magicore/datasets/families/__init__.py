@@ -11,13 +11,13 @@ from functools import lru_cache
 from random import Random
 from typing import Final
 
-from magicore.datasets.families import dates, prices, stories, units
+from magicore.datasets.families import clock, prices, stories, units
 from magicore.datasets.families.plan import Drawn, Split
 from magicore.errors import InputError
 
 FAMILIES: Final[dict[str, Callable[[Random, Split], Drawn]]] = {
     "stories": stories.draw,
-    "dates": dates.draw,
+    "clock": clock.draw,
     "units": units.draw,
     "prices": prices.draw,
 }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import date
 from fractions import Fraction
 from random import Random
 from typing import Literal
@@ -13,7 +12,8 @@ from magicore.answers import equivalent, extract
 from magicore.answers.kinds import Kind
 
 Split = Literal["train", "test"]
-Value = int | date
+Value = int
+"""What a step works out: a number, or a time in minutes since midnight."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Ref:
     step: int
 
 
-Operand = int | date | Ref
+Operand = int | Ref
 
 
 @dataclass(frozen=True, kw_only=True)
