@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -21,7 +23,7 @@ from magicore.llms.local import LocalModel, batch, checking, engine, local
 from magicore.llms.local.checking import self_check
 from magicore.llms.local.choosing import choose, log_probabilities, most_likely
 from magicore.llms.local.loading import LoadedModel, choose_dtype, find_checkpoint, precision_mark, prepare
-from magicore.llms.local.prompts import PromptReader, prompt_tokens
+from magicore.llms.local.prompts import PromptReader, _longest, prompt_tokens
 from magicore.types import CallKey, Completion, Usage
 from reward_models.names import parse_model_name
 from tiny_chat import ARCHITECTURES, CPU, TEMPLATE, byte_tokenizer, tiny
@@ -280,15 +282,17 @@ def test_a_common_beginning_is_read_once(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_prompts_that_wait_together_are_read_together(monkeypatch: pytest.MonkeyPatch) -> None:
     loaded = tiny()
-    shared = [at % 90 for at in range(30)]
-    prompts = [[*shared, *range(length)] for length in (2, 9, 5, 9)] + [[3], [*range(1, 12)]]
+    shared = [at % 90 for at in range(60)]
+    ends = ((1, 2), (3, 4, 5, 6, 7, 8, 9), (3, 4, 5), (3, 4, 5, 6, 7, 8, 9), (10, 11, 12, 13, 14))
+    prompts = [[*shared, *end] for end in ends] + [[3], [*range(1, 12)]]
     with torch.inference_mode():
         plain = [PromptReader(loaded, reuse=False).read([prompt])[0] for prompt in prompts]
         reader = PromptReader(loaded, reuse=True)
         reader.read([[*shared, 80, 80]])
         read = widths(loaded, monkeypatch)
         together = reader.read(prompts)
-    assert read == [(1, 10), (3, 8)]  # nothing in common with what was read; three that differ, after what they share
+    # nothing in common with what was read; three that differ, after what they share; one that another begins with, not
+    assert read == [(1, 10), (3, 6)]
     for one, alone in zip(together, plain, strict=True):
         assert one.tokens == alone.tokens
         assert len(one.states) == len(alone.states)
@@ -296,6 +300,33 @@ def test_prompts_that_wait_together_are_read_together(monkeypatch: pytest.Monkey
             assert ours[0].shape[2] == len(one.tokens) - 1
             assert torch.allclose(ours[0], theirs[0], atol=1e-5)
             assert torch.allclose(ours[1], theirs[1], atol=1e-5)
+
+
+def test_prompts_with_different_beginnings_are_read_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded = tiny()
+    first, second = [at % 90 for at in range(30)], [(7 * at + 1) % 90 for at in range(32)]
+    prompts = [[*first, 5, 6, 7], [*second, 5, 6, 7]]
+    with torch.inference_mode():
+        plain = [PromptReader(loaded, reuse=False).read([prompt])[0] for prompt in prompts]
+        reader = PromptReader(loaded, reuse=True)
+        reader.read([[*first, 80, 80], [*second, 80, 80]])
+        read = widths(loaded, monkeypatch)
+        together = reader.read(prompts)
+    assert read == [(2, 4)]  # from token 30 on, the earlier of their two ends of what is known
+    for one, alone in zip(together, plain, strict=True):
+        for ours, theirs in zip(one.states, alone.states, strict=True):
+            assert torch.allclose(ours[0], theirs[0], atol=1e-5)
+            assert torch.allclose(ours[1], theirs[1], atol=1e-5)
+
+
+@given(st.lists(st.lists(st.integers(0, 2), max_size=6).map(tuple), max_size=12))
+def test_what_is_read_begins_with_what_it_stands_for(bodies: list[tuple[int, ...]]) -> None:
+    within = _longest(bodies)
+    assert within.keys() == set(bodies)
+    assert within.pop((), ()) == ()
+    for body, longest in within.items():
+        assert longest[: len(body)] == body
+        assert not any(other != longest and other[: len(longest)] == longest for other in bodies)
 
 
 def test_a_very_long_prompt_is_not_padded_for(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -294,8 +294,8 @@ class _Together:
         return left
 
     def _read(self, opened: _Open) -> None:
-        """Read the prompts of those whose chains come next: as many as there are rows for, within reason."""
-        rows, room = opened.batch.free, _READ_TOKENS
+        """Read the prompts of those whose chains come next: as many as fill a batch, within reason."""
+        rows, room = self._rows, _READ_TOKENS
         unread: dict[Job, list[int]] = {}
         for job in [job for job in self.jobs if job not in self._begun]:
             if rows <= 0 or room <= 0:

@@ -20,7 +20,7 @@ _KEPT_TOKENS = 4096
 _KEPT_A_PASS = 2
 _WORTH_REUSING = 16
 _PASS_TOKENS = 8192
-_PASS_COSTS = 256
+_PASS_COSTS = 64
 """What a pass costs beside its tokens, in tokens: so much padding is cheaper than another pass."""
 
 
@@ -78,11 +78,10 @@ def _ids(found: Any) -> list[int]:
 
 @dataclass(frozen=True, kw_only=True)
 class _Unread:
-    """What is to be read: ``tokens``, of which the first ``common`` begin ``kept`` too, whose ``states`` are there."""
+    """What is to be read: ``tokens``, of whose first ``common`` ones the ``states`` are there."""
 
     tokens: tuple[int, ...]
     common: int
-    kept: tuple[int, ...]
     states: PromptStates
 
     @property
@@ -103,10 +102,12 @@ class PromptReader:
         self._kept: OrderedDict[tuple[int, ...], PromptStates] = OrderedDict()
 
     def read(self, prompts: Sequence[Sequence[int]]) -> list[Prompt]:
-        """Read prompts of at least one token each; equal ones once."""
-        read: dict[tuple[int, ...], PromptStates] = {(): ()}
+        """Read prompts of at least one token each. One that another begins with is not read by itself."""
+        bodies = [tuple(tokens[:-1]) for tokens in prompts]
+        within = _longest(bodies)
+        read: dict[tuple[int, ...], PromptStates] = {}
         unread: list[_Unread] = []
-        for body in dict.fromkeys(tuple(tokens[:-1]) for tokens in prompts):
+        for body in dict.fromkeys(within.values()):
             found = self._with_beginning(body)
             if found.rest:
                 unread.append(found)
@@ -114,7 +115,10 @@ class PromptReader:
                 read[body] = _cut(found.states, 0, len(body))
         for together in _passes(unread):
             read |= self._pass(together)
-        return [Prompt(tokens=tuple(tokens), states=read[tuple(tokens[:-1])]) for tokens in prompts]
+        return [
+            Prompt(tokens=tuple(tokens), states=_cut(read[within[body]], 0, len(body)))
+            for tokens, body in zip(prompts, bodies, strict=True)
+        ]
 
     def _pass(self, together: Sequence[_Unread]) -> dict[tuple[int, ...], PromptStates]:
         """Read several in one pass, padded at the right: what comes later has no part in what a token attends to."""
@@ -122,8 +126,9 @@ class PromptReader:
         common = min(one.common for one in together)
         width = max(len(one.tokens) for one in together) - common
         cache = DynamicCache()
-        for layer, (keys, values) in enumerate(_cut(together[0].states, 0, common) if common else ()):
-            cache.update(keys.expand(len(together), -1, -1, -1), values.expand(len(together), -1, -1, -1), layer)
+        begun = [_cut(one.states, 0, common) for one in together] if common else []
+        for layer, rows in enumerate(zip(*begun, strict=True)):
+            cache.update(torch.cat([keys for keys, _ in rows]), torch.cat([values for _, values in rows]), layer)
         rest = torch.zeros(len(together), width, dtype=torch.long)
         for row, one in enumerate(together):
             rest[row, : len(one.tokens) - common] = torch.tensor(one.tokens[common:])
@@ -147,9 +152,9 @@ class PromptReader:
             if length > best:
                 best, found = length, kept
         if best < _WORTH_REUSING:
-            return _Unread(tokens=tokens, common=0, kept=(), states=())
+            return _Unread(tokens=tokens, common=0, states=())
         self._kept.move_to_end(found)
-        return _Unread(tokens=tokens, common=best, kept=found, states=self._kept[found])
+        return _Unread(tokens=tokens, common=best, states=self._kept[found])
 
     def _keep(self, tokens: tuple[int, ...], states: PromptStates) -> None:
         self._kept[tokens] = states
@@ -158,15 +163,31 @@ class PromptReader:
             self._kept.popitem(last=False)
 
 
+def _longest(bodies: Sequence[tuple[int, ...]]) -> dict[tuple[int, ...], tuple[int, ...]]:
+    """For each the longest that begins with it, maybe itself: in order, those that begin with it come behind it.
+
+    The empty one, for which nothing is read, stands for itself.
+    """
+    within: dict[tuple[int, ...], tuple[int, ...]] = {}
+    following: tuple[int, ...] = ()
+    for body in sorted(set(bodies), reverse=True):
+        within[body] = within[following] if body and following[: len(body)] == body else body
+        following = body
+    return within
+
+
 def _passes(unread: Sequence[_Unread]) -> list[list[_Unread]]:
-    """Those that begin alike, by length, in passes that are not too large and pad no more than a pass costs."""
+    """Those that want reading from about the same place on to about the same end, in passes that are not too large.
+
+    What is read twice or is padding, so that one pass may be made, costs no more than the pass saved.
+    """
     passes: list[list[_Unread]] = []
-    for one in sorted(unread, key=lambda one: (one.kept, len(one.tokens))):
+    for one in sorted(unread, key=lambda one: (one.common, len(one.tokens))):
         together = [*passes[-1], one] if passes else [one]
-        width = len(one.tokens) - min(each.common for each in together)
+        width = max(len(each.tokens) for each in together) - min(each.common for each in together)
         size = width * len(together)
-        padding = size - sum(each.rest for each in together)
-        if passes and together[0].kept == one.kept and size <= _PASS_TOKENS and padding <= _PASS_COSTS:
+        waste = size - sum(each.rest for each in together)
+        if passes and size <= _PASS_TOKENS and waste <= _PASS_COSTS:
             passes[-1] = together
         else:
             passes.append([one])
