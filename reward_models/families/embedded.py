@@ -2,7 +2,7 @@
 
 They stand on the adapter of the embedded policy, which lies beside them.
 
-They judge the generated families that the embedded policy solves (stories, clock, units) and show the method on a
+They judge the generated families that the embedded policy solves (stories, units) and show the method on a
 laptop; they are no judges of other text.
 """
 
