@@ -18,6 +18,7 @@ FEWEST, MOST = 2, 4
 """Events after the first."""
 _HOUR: Final = 60
 _DAY: Final = 24 * _HOUR
+_MOST_HOURS: Final = 5
 _STEP = re.compile(
     r"(?P<n>\d{1,4}) (?P<unit>minute|hour)s? (?P<way>after|before) (?P<from>\d{1,2}:\d{2}) "
     r"(?:is|was|will be|comes to) (?P<to>\d{1,2}:\d{2})\b"
@@ -136,13 +137,13 @@ def slip(value: Value, draw: Random) -> Value:
 
 def misread(step: PlanStep, draw: Random) -> PlanStep:
     """The other way in time, another unit, or another number."""
+    assert isinstance(step.left, int)
     unit, way = step.op.split()
     choice = draw.randrange(3)
     if choice == 0:
         return replace(step, op=f"{unit} {'before' if way == 'after' else 'after'}")
-    if choice == 1 and (unit == "hours" or step.left in range(2, 6)):
+    if choice == 1 and (unit == "hours" or step.left <= _MOST_HOURS):
         return replace(step, op=f"{'minutes' if unit == 'hours' else 'hours'} {way}")
-    assert isinstance(step.left, int)
     return replace(step, left=step.left + draw.choice([1, 2, 10]))
 
 
@@ -160,7 +161,7 @@ def draw(source: Random, split: Split) -> Drawn:
     while len(plan) < wanted:
         unit = source.choices(("minutes", "hours"), (4, 1))[0]
         way = source.choice(("after", "after", "before"))
-        number = source.randint(2, 5) if unit == "hours" else source.randint(3, 59)
+        number = source.randint(2, _MOST_HOURS) if unit == "hours" else source.randint(3, 59)
         result = compute(f"{unit} {way}", number, value)
         if result is None:
             continue

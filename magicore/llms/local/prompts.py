@@ -112,7 +112,7 @@ class PromptReader:
             if found.rest:
                 unread.append(found)
             else:
-                read[body] = _cut(found.states, 0, len(body))
+                read[body] = found.states
         for together in _passes(unread):
             read |= self._pass(together)
         return [
